@@ -1,0 +1,1 @@
+"""Rotations, rigid transforms and curves over time."""

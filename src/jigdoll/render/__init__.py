@@ -1,0 +1,1 @@
+"""Cameras, the ground, pictures, and the rasterizers."""

@@ -1,0 +1,1 @@
+"""Skeletons: forward kinematics, limits, automatic rigging, retargeting."""

@@ -1,0 +1,1 @@
+"""Skinning: weights, their transfer, and the deformation of points by joints."""

@@ -1,0 +1,1 @@
+"""The built-in characters, made by code: species, bodies, reference gaits."""
