@@ -1,0 +1,85 @@
+"""Files at the border: bounded reading, writing that never leaves half a file, paths that stay in their folder."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from jigdoll.errors import FileFormatError
+
+MAX_BYTES = 2 * 1024**3
+
+
+def read_limited(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file that is not larger than allowed."""
+    path = Path(path)
+    try:
+        if not path.exists():
+            raise FileFormatError(f"{path}: there is no such file; check the path")
+        if not path.is_file():
+            raise FileFormatError(f"{path}: this is a folder or a device, not a file; name a file")
+        with path.open("rb") as file:
+            # One byte more than allowed tells a file that is too large, even if it grows while we read.
+            data = file.read(max_bytes + 1) if path.stat().st_size <= max_bytes else b""
+            size = max(len(data), path.stat().st_size)
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{path}: cannot be read ({error}); check the path and its permissions") from error
+    if size > max_bytes:
+        raise FileFormatError(f"{path}: {size:,} bytes are more than the {max_bytes:,} that are read; use a smaller file")
+    return data
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path in the same folder, which takes the place of `path` if the block ends well.
+
+    Whoever looks at `path` sees the old file or the whole new one. The temporary name keeps the suffix, because
+    encoders choose their container by it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise FileFormatError(f"{path}: this is a folder; name a file to write")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{path}: cannot be written ({error}); choose another folder") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _give_usual_permissions(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be written ({error}); choose another folder") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a whole file or nothing."""
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(data)
+    return Path(path)
+
+
+def inside_folder(folder: Path, name: str, *, of: Path) -> Path:
+    """The path of a file that `of` names, refused if it leaves the folder (also through a symbolic link)."""
+    try:
+        inside = (folder / name).resolve()
+        stays = inside.is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError) as error:
+        raise FileFormatError(f"{of}: names a file {name[:80]!r} that is no path ({error})") from error
+    if not stays:
+        raise FileFormatError(f"{of}: names a file outside its own folder ({name[:80]!r}); move the file beside it")
+    return inside
+
+
+def _give_usual_permissions(path: Path) -> None:
+    """Undo mkstemp's owner-only permissions: a written file gets what the user's umask says."""
+    mask = os.umask(0)
+    os.umask(mask)
+    with suppress(OSError):
+        path.chmod(0o666 & ~mask)
