@@ -26,7 +26,7 @@ def read_limited(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> by
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{path}: cannot be read ({error}); check the path and its permissions") from error
     if size > max_bytes:
-        raise FileFormatError(f"{path}: {size:,} bytes are more than the {max_bytes:,} that are read; use a smaller file")
+        raise FileFormatError(f"{path}: {size:,} bytes are more than the {max_bytes:,} allowed; use a smaller file")
     return data
 
 
