@@ -1,56 +1,86 @@
-"""Rest poses as files give them: what every reader needs to turn joints into a `Skeleton`."""
+"""From a file's joint matrices to our skeletons and motions: rigid rest frames, and what is left as scale."""
 
-import warnings
 from collections.abc import Sequence
 
+import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from jigdoll.errors import RepairWarning
-from jigdoll.types import Skeleton
+from jigdoll.math.rotations import matrix_to_quaternion
+from jigdoll.math.transforms import split_scale
+from jigdoll.types import Motion, Pose, Skeleton
 
-
-def world_rest(parents: Sequence[int], T_parent_joint: Float[Tensor, "joints 4 4"]) -> Float[Tensor, "joints 4 4"]:
-    """`T_world_joint` at rest of joints that come after their parents."""
-    world: list[Tensor] = []
-    for joint, parent in enumerate(parents):
-        world.append(T_parent_joint[joint] if parent < 0 else world[parent] @ T_parent_joint[joint])
-    return torch.stack(world)
+_NEGLIGIBLE_OFFSET = 1e-6
+_NEGLIGIBLE_SCALE = 1e-5
 
 
-def free_skeleton(
-    names: Sequence[str], parents: Sequence[int], T_parent_joint: Float[Tensor, "joints 4 4"]
-) -> Skeleton:
-    """A skeleton as a file describes it: no limits, compound axes along the world's X, Y and Z at rest."""
-    rest = T_parent_joint.float()
-    axes = world_rest(parents, T_parent_joint)[:, :3, :3].transpose(-1, -2).float()
-    limits = torch.pi * rest.new_tensor([-1.0, 1.0]).expand(len(names), 3, 2)
-    return Skeleton(tuple(names), tuple(parents), rest, axes, limits.clone())
+def rigid_rest(bind: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Split joint matrices [joints 4 4] into rigid ones and the stretch before them; tell whether one is uneven."""
+    rigid, stretch = split_scale(torch.from_numpy(bind))
+    lengths = torch.linalg.eigvalsh(stretch).abs()
+    uneven = bool((lengths[:, 2] > lengths[:, 0] * 1.001 + 1e-12).any())
+    T_joint_node = torch.eye(4, dtype=stretch.dtype).repeat(len(bind), 1, 1)
+    T_joint_node[:, :3, :3] = stretch
+    return rigid.numpy(), T_joint_node.numpy(), uneven
 
 
-def unique_names(names: Sequence[str], *, what: str = "joint", where: str = "") -> tuple[str, ...]:
-    """The names, each one given once: empty and repeated ones get a number, announced by one warning."""
-    taken = set(names)
-    seen: set[str] = set()
-    out: list[str] = []
-    changed: list[str] = []
-    next_number: dict[str, int] = {}
+def skeleton_of(names: Sequence[str], parents: tuple[int, ...], rest: np.ndarray) -> Skeleton:
+    """A skeleton from rigid world transforms of its joints; double names get a number."""
+    seen: dict[str, int] = {}
+    unique = []
     for name in names:
-        new = name
-        if not name or name in seen:
-            number = next_number.get(name, 2 if name else 1)
-            while not new or new in taken or new in seen:
-                new = f"{name or what}_{number}"
-                number += 1
-            next_number[name] = number
-            changed.append(f"{name!r} -> {new!r}")
-        seen.add(new)
-        out.append(new)
-    if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        lead = f"{where}: " if where else ""
-        warnings.warn(
-            f"{lead}{what} names must be unique: renamed {', '.join(changed[:3])}{more}", RepairWarning, stacklevel=2
-        )
-    return tuple(out)
+        seen[name] = seen.get(name, 0) + 1
+        candidate = name if seen[name] == 1 else f"{name}_{seen[name]}"
+        while candidate in unique:
+            candidate += "_"
+        unique.append(candidate)
+    T_parent_joint = local_transforms(parents, rest)
+    bound = torch.pi * torch.tensor([-1.0, 1.0])
+    return Skeleton(
+        names=tuple(unique),
+        parents=parents,
+        T_parent_joint=torch.tensor(T_parent_joint, dtype=torch.float32),
+        axes=torch.tensor(rest[:, :3, :3].transpose(0, 2, 1).copy(), dtype=torch.float32),
+        limits=bound.expand(len(names), 3, 2).clone(),
+    )
+
+
+def local_transforms(parents: tuple[int, ...], world: np.ndarray) -> np.ndarray:
+    """Transforms in the parent's frame from world ones [... joints 4 4]; the root's stays in the world."""
+    above = world[..., [max(p, 0) for p in parents], :, :].copy()
+    above[..., 0, :, :] = np.eye(4)
+    return np.linalg.solve(above, world)
+
+
+def world_to_motion(
+    parents: tuple[int, ...],
+    rest: np.ndarray,
+    world: np.ndarray,
+    T_joint_node: np.ndarray,
+    *,
+    fps: float,
+    name: str,
+) -> Motion:
+    """A motion from world transforms [frames joints 4 4] of the file's nodes."""
+    shrunk = np.abs(np.linalg.det(world[..., :3, :3])) < 1e-18
+    # A joint scaled to nothing has no inverse: give it a size too small to see.
+    world = world.copy()
+    world[..., :3, :3] += np.where(shrunk[..., None, None], 1e-6 * np.eye(3), 0.0)
+    joints = world @ np.linalg.inv(T_joint_node)
+    local = local_transforms(parents, joints)
+    delta = np.linalg.solve(local_transforms(parents, rest), local)
+    root = joints[:, 0, :3, 3] - rest[0, :3, 3]
+    offsets = delta[..., :3, 3].copy()
+    offsets[:, 0] = 0.0
+    linear = delta[..., :3, :3]
+    scales = np.linalg.norm(linear, axis=-2)
+    rotations = split_scale(torch.from_numpy(np.concatenate([linear / scales[..., None, :], offsets[..., None]], -1)))
+    size = np.ptp(rest[:, :3, 3], axis=0).max() + 1e-9
+    moves = np.abs(offsets).max() > _NEGLIGIBLE_OFFSET * size
+    scaled = np.abs(scales - 1).max() > _NEGLIGIBLE_SCALE
+    pose = Pose(
+        root=torch.tensor(root, dtype=torch.float32),
+        rotations=matrix_to_quaternion(rotations[0][..., :3, :3]).float(),
+        offsets=torch.tensor(offsets, dtype=torch.float32) if moves else None,
+        scales=torch.tensor(scales, dtype=torch.float32) if scaled else None,
+    )
+    return Motion(pose, fps, name)
