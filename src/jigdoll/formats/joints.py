@@ -1,0 +1,56 @@
+"""Joints as files give them: names made unique, rest transforms, skeletons without limits."""
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.errors import RepairWarning
+from jigdoll.types import Skeleton
+
+
+def world_rest(parents: Sequence[int], T_parent_joint: Float[Tensor, "joints 4 4"]) -> Float[Tensor, "joints 4 4"]:
+    """`T_world_joint` at rest of joints that come after their parents."""
+    world: list[Tensor] = []
+    for joint, parent in enumerate(parents):
+        world.append(T_parent_joint[joint] if parent < 0 else world[parent] @ T_parent_joint[joint])
+    return torch.stack(world)
+
+
+def free_skeleton(
+    names: Sequence[str], parents: Sequence[int], T_parent_joint: Float[Tensor, "joints 4 4"]
+) -> Skeleton:
+    """A skeleton as a file describes it: no limits, compound axes along the world's X, Y and Z at rest."""
+    rest = T_parent_joint.float()
+    axes = world_rest(parents, T_parent_joint)[:, :3, :3].transpose(-1, -2).float()
+    limits = torch.pi * rest.new_tensor([-1.0, 1.0]).expand(len(names), 3, 2)
+    return Skeleton(tuple(names), tuple(parents), rest, axes, limits.clone())
+
+
+def unique_names(names: Sequence[str], *, what: str = "joint", where: str = "") -> tuple[str, ...]:
+    """The names, each one given once: empty and repeated ones get a number, announced by one warning."""
+    taken = set(names)
+    seen: set[str] = set()
+    out: list[str] = []
+    changed: list[str] = []
+    next_number: dict[str, int] = {}
+    for name in names:
+        new = name
+        if not name or name in seen:
+            number = next_number.get(name, 2 if name else 1)
+            while not new or new in taken or new in seen:
+                new = f"{name or what}_{number}"
+                number += 1
+            next_number[name] = number
+            changed.append(f"{name!r} -> {new!r}")
+        seen.add(new)
+        out.append(new)
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        lead = f"{where}: " if where else ""
+        warnings.warn(
+            f"{lead}{what} names must be unique: renamed {', '.join(changed[:3])}{more}", RepairWarning, stacklevel=2
+        )
+    return tuple(out)
