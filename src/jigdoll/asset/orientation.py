@@ -1,0 +1,444 @@
+"""Which way is up, which way a character faces and where its mirror plane is, from its shape and joint names.
+
+Evidence is counted, not decided by one rule: each sign (feet, head, tail, names, the habit of files) adds to a score,
+and what was seen is kept in words so that a person can judge and overrule the guess.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from scipy.spatial import KDTree
+from torch import Tensor
+
+from jigdoll.errors import JigdollError
+
+Array = np.ndarray
+
+_SAMPLES = 12000
+_TRIALS = 1500
+_HEAD = re.compile(r"head|skull|nose|snout|jaw|mouth|beak|eye|neck", re.I)
+_TAIL = re.compile(r"tail", re.I)
+_TOE = re.compile(r"toe|ball", re.I)
+_ANKLE = re.compile(r"ankle|foot|heel|paw|hoof", re.I)
+_LOW = re.compile(r"toe|ball|ankle|foot|heel|paw|hoof", re.I)
+_LEFT = re.compile(r"(?:^|[^a-z])l(?:eft)?(?:[^a-z]|$)|left|(?<=[a-z])L(?:[^a-z]|$)", re.I)
+_RIGHT = re.compile(r"(?:^|[^a-z])r(?:ight)?(?:[^a-z]|$)|right|(?<=[a-z])R(?:[^a-z]|$)", re.I)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameGuess:
+    """How a character stands in its file: the axes are unit vectors of the file's frame."""
+
+    up: Float[Tensor, "3"]
+    forward: Float[Tensor, "3"]
+    left: Float[Tensor, "3"]
+    """Normal of the mirror plane; left x up = forward."""
+    origin: Float[Tensor, "3"]
+    """A point of the mirror plane, at the middle of the shape."""
+    asymmetry: float
+    """Mean distance of the mirrored surface from the surface, in parts of the bounding box's diagonal."""
+    confidence: float
+    """0..1 for the whole frame: the weaker of up and forward."""
+    reasons: tuple[str, ...]
+    """What spoke for the choice, in words."""
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the two halves agree well enough to average them."""
+        return self.asymmetry < 0.012
+
+    @property
+    def T_world_file(self) -> Float[Tensor, "4 4"]:
+        """Turns the file's frame into ours: left +X, up +Y, forward +Z, the mirror plane at x = 0."""
+        T = torch.eye(4, dtype=self.up.dtype)
+        T[:3, :3] = torch.stack([self.left, self.up, self.forward])
+        T[:3, 3] = -T[:3, :3] @ self.origin
+        return T
+
+
+def guess_frame(
+    vertices: Float[Tensor, "vertices 3"],
+    faces: Int[Tensor, "faces 3"],
+    *,
+    up: Float[Tensor, "3"] | Sequence[float] | None = None,
+    forward: Float[Tensor, "3"] | Sequence[float] | None = None,
+    joint_names: Sequence[str] = (),
+    joint_positions: Float[Tensor, "joints 3"] | None = None,
+) -> FrameGuess:
+    """Guess up, forward and the mirror plane; `up` and `forward` overrule, joints (where there are any) help."""
+    surface = _sample_surface(vertices, faces)
+    joints = _Joints(tuple(joint_names), None if joint_positions is None else _array(joint_positions))
+    reasons: list[str] = []
+    fixed_up = None if up is None else _unit(_array(up))
+    fixed_forward = None if forward is None else _unit(_array(forward))
+
+    normal, origin, asymmetry = _mirror_plane(surface, joints, fixed_up, fixed_forward, reasons)
+    if fixed_up is not None:
+        chosen_up, up_confidence = fixed_up, 1.0
+    else:
+        chosen_up, up_confidence = _guess_up(surface, normal, joints, fixed_forward, reasons)
+    if fixed_forward is not None:
+        ahead = fixed_forward - (fixed_forward @ chosen_up) * chosen_up
+        if np.linalg.norm(ahead) < 0.1:
+            raise JigdollError("forward and up point the same way; give two directions at a right angle")
+        chosen_forward, forward_confidence = _unit(ahead), 1.0
+    else:
+        chosen_forward, forward_confidence = _guess_forward(surface, normal, chosen_up, joints, reasons)
+    left = np.cross(chosen_up, chosen_forward)
+    return FrameGuess(
+        up=_tensor(chosen_up),
+        forward=_tensor(chosen_forward),
+        left=_tensor(left),
+        origin=_tensor(origin),
+        asymmetry=float(asymmetry),
+        confidence=float(min(up_confidence, forward_confidence)),
+        reasons=tuple(reasons),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- the mirror plane
+
+
+@dataclass(frozen=True, eq=False)
+class _Surface:
+    """Points spread evenly over the surface, with the outward normals of their faces."""
+
+    points: Array
+    normals: Array
+    diagonal: float
+    tree: KDTree
+
+    @property
+    def spacing(self) -> float:
+        return float(np.median(self.tree.query(self.points[:500], k=2)[0][:, 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Joints:
+    names: tuple[str, ...]
+    positions: Array | None
+
+    def mean(self, pattern: re.Pattern[str], side: re.Pattern[str] | None = None) -> Array | None:
+        """The middle of all joints whose name matches."""
+        if self.positions is None:
+            return None
+        hits = [i for i, name in enumerate(self.names) if pattern.search(name) and (not side or side.search(name))]
+        return self.positions[hits].mean(0) if hits else None
+
+
+def _mirror_plane(
+    surface: _Surface, joints: _Joints, up: Array | None, forward: Array | None, reasons: list[str]
+) -> tuple[Array, Array, float]:
+    """The plane (normal, point) that maps the surface to itself best, and how badly it does."""
+    if up is not None and forward is not None:
+        normal = _unit(np.cross(up, forward))
+        return normal, *_plane_offset(surface, normal)
+    left, right = joints.mean(re.compile("."), _LEFT), joints.mean(re.compile("."), _RIGHT)
+    if left is not None and right is not None and np.linalg.norm(left - right) > 0.02 * surface.diagonal:
+        normal = _snap(_unit(left - right))
+        reasons.append("the names of the joints tell left from right")
+        return normal, *_plane_offset(surface, normal)
+
+    candidates = list(np.eye(3)) + list(_principal_axes(surface.points))
+    if up is not None:
+        candidates = [c - (c @ up) * up for c in candidates]
+        candidates = [_unit(c) for c in candidates if np.linalg.norm(c) > 0.3]
+    best, best_score, origin, asymmetry = candidates[0], np.inf, np.zeros(3), np.inf
+    for normal in candidates:
+        refined = normal if np.abs(normal).max() > 0.9999 else _refine_normal(surface, normal, up)
+        place, error = _plane_offset(surface, refined)
+        score = error + _plane_habit(refined)
+        if score < best_score:
+            best, best_score, origin, asymmetry = refined, score, place, error
+    if asymmetry < 0.012:
+        reasons.append("the two halves mirror each other")
+    return best, origin, asymmetry
+
+
+def _plane_habit(normal: Array) -> float:
+    """A small handicap for planes that files seldom have: left is mostly X, and almost never Y."""
+    axis = int(np.abs(normal).argmax())
+    tilted = 0.0 if np.abs(normal).max() > 0.999 else 0.002
+    return (0.0, 0.004, 0.002)[axis] + tilted
+
+
+def _plane_offset(surface: _Surface, normal: Array) -> tuple[Array, float]:
+    """The best place of a mirror plane with that normal, and the distance between the halves."""
+    trial = surface.points[:: max(1, len(surface.points) // _TRIALS)]
+    height = surface.points @ normal
+    low, high = height.min(), height.max()
+    middle = (surface.points.min(0) + surface.points.max(0)) / 2
+    error, place = np.inf, 0.0
+    # The middle of the box is right for a symmetric pose, the middle of the mass where one limb reaches further.
+    for start in (0.0, (low + high) / 2, float(height.mean()), float(np.median(height))):
+        for _ in range(4):
+            mirrored = trial - 2 * ((trial @ normal) - start)[:, None] * normal
+            distance, nearest = surface.tree.query(mirrored)
+            here = _trimmed(distance)
+            if here < error:
+                error, place = here, start
+            keep = distance <= np.quantile(distance, 0.8)
+            start = float(((trial[keep] + surface.points[nearest[keep]]) @ normal).mean() / 2)
+    point = middle + (place - middle @ normal) * normal
+    return point, max(error - surface.spacing, 0.0) / surface.diagonal
+
+
+def _refine_normal(surface: _Surface, normal: Array, up: Array | None) -> Array:
+    """Turn a plane until mirrored points lie on the surface: the mean direction between partners, iterated."""
+    trial = surface.points[:: max(1, len(surface.points) // _TRIALS)]
+    center = surface.points.mean(0)
+    for _ in range(12):
+        mirrored = trial - 2 * ((trial - center) @ normal)[:, None] * normal
+        distance, nearest = surface.tree.query(mirrored)
+        keep = distance <= np.quantile(distance, 0.8)
+        a, b = trial[keep] - trial[keep].mean(0), surface.points[nearest[keep]]
+        b = b - b.mean(0)
+        # The best reflection I - 2nn' takes the smallest eigenvector of the symmetric part of the covariance.
+        moment = a.T @ b
+        if up is not None:
+            moment = moment + 1e3 * np.trace(np.abs(moment)) * np.outer(up, up)
+        _, vectors = np.linalg.eigh(moment + moment.T)
+        turned = vectors[:, 0] * np.sign(vectors[:, 0] @ normal or 1.0)
+        if turned @ normal > 1 - 1e-9:
+            break
+        normal = turned
+    return _snap(_unit(normal))
+
+
+# -------------------------------------------------------------------------------------------------------- up
+
+
+def _guess_up(
+    surface: _Surface, normal: Array, joints: _Joints, forward: Array | None, reasons: list[str]
+) -> tuple[Array, float]:
+    """Of the file's six axes that lie in the mirror plane, the one the character stands along."""
+    candidates = []
+    for axis in (*np.eye(3), *-np.eye(3)):
+        flat = axis - (axis @ normal) * normal
+        if np.linalg.norm(flat) > 0.7 and (forward is None or abs(axis @ forward) < 0.5):
+            candidates.append(_unit(flat))
+    feet, head = joints.mean(_LOW), joints.mean(_HEAD)
+    scores = []
+    for up in candidates:
+        score = _up_habit(up) + 1.2 * _stands_well(surface, up)
+        if feet is not None:
+            low, high = (surface.points @ up).min(), (surface.points @ up).max()
+            score += 2.0 * (1 - (feet @ up - low) / (high - low))
+        if feet is not None and head is not None:
+            score += 0.5 * float(_unit(head - feet) @ up)
+        scores.append(score)
+    order = np.argsort(scores)[::-1]
+    margin = scores[order[0]] - scores[order[1]] if len(scores) > 1 else 1.0
+    up = candidates[order[0]]
+    by_name = ", where its foot joints are low" if feet is not None else ""
+    reasons.append(f"it stands best along {_axis_name(up)}{by_name}")
+    return up, _confidence(margin)
+
+
+def _up_habit(up: Array) -> float:
+    """Files are written with +Y up, some with +Z."""
+    if up[1] > 0.9:
+        return 0.6
+    return 0.35 if up[2] > 0.9 else 0.0
+
+
+def _stands_well(surface: _Surface, up: Array) -> float:
+    """0..1: soles that lie flat, apart from each other, below the middle of the mass, and little bulk low down."""
+    height = surface.points @ up
+    low, high = height.min(), height.max()
+    share = (height - low) / (high - low)
+    ground = share < 0.04
+    if ground.sum() < 3:
+        return 0.0
+    flat = surface.points - np.outer(height, up)
+    soles, middle = flat[ground], flat.mean(0)
+    reach = np.linalg.norm(np.ptp(flat, axis=0))
+    center = (soles.min(0) + soles.max(0)) / 2
+    balance = 1 - min(1.0, float(np.linalg.norm(center - middle) / (0.25 * reach)))
+    spread = min(1.0, float(np.linalg.norm(np.ptp(soles, axis=0)) / (0.5 * reach)))
+    down = float((surface.normals[ground] @ -up > 0.7).mean())
+    up_top = float((surface.normals[share > 0.96] @ up > 0.7).mean()) if (share > 0.96).any() else 0.0
+    # Legs are thin: the lower third of a standing animal holds less surface spread than its upper part.
+    bulk = float(share.mean())
+    covered = len(np.unique(np.round((soles - soles.min(0)) / (0.04 * reach)), axis=0))
+    whole = len(np.unique(np.round((flat - flat.min(0)) / (0.04 * reach)), axis=0))
+    slender = 1 - min(1.0, covered / max(1, whole) / 0.5)
+    return 0.3 * balance + 0.2 * spread + 0.15 * (down - up_top) + 0.2 * np.clip(2 * bulk - 0.5, 0, 1) + 0.15 * slender
+
+
+# -------------------------------------------------------------------------------------------------------- forward
+
+
+def _guess_forward(
+    surface: _Surface, normal: Array, up: Array, joints: _Joints, reasons: list[str]
+) -> tuple[Array, float]:
+    """Of the two ways along the mirror plane, the one the head looks and the toes point."""
+    ahead = _unit(np.cross(normal, up))
+    score = 0.0
+    for name, weight, value in (*_joint_signs(joints, up, ahead, surface), *_shape_signs(surface, up, ahead)):
+        score += weight * value
+        if abs(weight * value) > 0.15:
+            reasons.append(f"{name} ({'+' if value > 0 else '-'}{abs(weight * value):.1f} for {_axis_name(ahead)})")
+    habit = ahead[2] if up[1] > 0.9 else -ahead[1]
+    score += 0.15 * float(habit)
+    return (ahead if score >= 0 else -ahead), _confidence(abs(score))
+
+
+def _joint_signs(joints: _Joints, up: Array, ahead: Array, surface: _Surface) -> list[tuple[str, float, float]]:
+    """What the names of the joints say about `ahead`: (sign, weight, -1..1)."""
+    signs: list[tuple[str, float, float]] = []
+    if joints.positions is None:
+        return signs
+    everything, any_name = joints.positions.mean(0), re.compile(".")
+    scale = 0.05 * surface.diagonal
+
+    def vote(name: str, weight: float, arrow: Array | None) -> None:
+        if arrow is not None:
+            signs.append((name, weight, float(np.clip(arrow @ ahead / scale, -1, 1))))
+
+    left, right = joints.mean(any_name, _LEFT), joints.mean(any_name, _RIGHT)
+    if left is not None and right is not None:
+        vote("left and right by name", 3.0, np.cross(left - right, up))
+    toe, ankle = joints.mean(_TOE), joints.mean(_ANKLE)
+    if toe is not None and ankle is not None:
+        vote("toes by name", 1.0, 3 * (toe - ankle))
+    head, tail = joints.mean(_HEAD), joints.mean(_TAIL)
+    if head is not None:
+        vote("the head by name", 1.0, head - everything)
+    if tail is not None:
+        vote("the tail by name", 1.0, everything - tail)
+    return signs
+
+
+def _shape_signs(surface: _Surface, up: Array, ahead: Array) -> list[tuple[str, float, float]]:
+    """What the shape says about `ahead`: (sign, weight, -1..1)."""
+    height = surface.points @ up
+    along = surface.points @ ahead
+    low, tall = height.min(), np.ptp(height)
+    back, long = along.min(), np.ptp(along)
+    side = surface.points @ np.cross(up, ahead)
+    share = (along - back) / long
+
+    def end(front: bool, depth: float) -> Array:
+        return share > 1 - depth if front else share < depth
+
+    def thickness(front: bool) -> float:
+        part = (share > 0.75) & (share < 0.95) if front else (share < 0.25) & (share > 0.05)
+        return float(np.std(height[part])) if part.sum() > 5 else 0.0
+
+    lift = (height[end(True, 0.15)].mean() - height[end(False, 0.15)].mean()) / tall
+    thick = (thickness(True) - thickness(False)) / (thickness(True) + thickness(False) + 1e-9)
+    width_front, width_back = (float(np.std(side[end(f, 0.08)])) for f in (True, False))
+    blunt = (width_front - width_back) / (width_front + width_back + 1e-9)
+    lengthwise = np.clip((long / tall - 0.35) / 0.3, 0, 1)
+    signs = [
+        ("one end is carried higher, like a head", 1.1 * lengthwise, float(np.clip(3 * lift, -1, 1))),
+        ("one end is deeper, like a head", 0.5 * lengthwise, float(np.clip(1.5 * thick, -1, 1))),
+        ("one end is blunter than a tail", 0.2 * lengthwise, float(blunt)),
+    ]
+    feet = _toes_ahead(surface.points, (height - low) / tall, along, side)
+    if feet is not None:
+        signs.append(("toes reach out", 1.2, float(np.clip(feet / (0.02 * surface.diagonal), -1, 1))))
+    return signs
+
+
+def _toes_ahead(points: Array, share: Array, along: Array, side: Array) -> float | None:
+    """How far the soles reach ahead of the ankles above them, minus how far they reach behind [file units]."""
+    ground = np.flatnonzero(share < 0.05)
+    above = np.flatnonzero((share > 0.07) & (share < 0.14))
+    if len(ground) < 5 or len(above) < 5:
+        return None
+    plane = np.stack([side, along], 1)
+    radius = 0.06 * float(np.linalg.norm(np.ptp(plane, axis=0)))
+    labels = _clusters(plane[ground], radius)
+    total, weight = 0.0, 0.0
+    for label in range(labels.max() + 1):
+        sole = plane[ground[labels == label]]
+        box_low, box_high = sole.min(0) - 0.5 * radius, sole.max(0) + 0.5 * radius
+        shin = plane[above]
+        shin = shin[((shin >= box_low) & (shin <= box_high)).all(1)]
+        if len(sole) < 3 or len(shin) < 3:
+            continue
+        middle = float(np.median(shin[:, 1]))
+        reach = (float(np.quantile(sole[:, 1], 0.95)) - middle) - (middle - float(np.quantile(sole[:, 1], 0.05)))
+        total, weight = total + reach * len(sole), weight + len(sole)
+    return total / weight if weight else None
+
+
+# -------------------------------------------------------------------------------------------------------- small parts
+
+
+def _sample_surface(vertices: Float[Tensor, "vertices 3"], faces: Int[Tensor, "faces 3"]) -> _Surface:
+    """Even samples of the surface; complains about shapes that have none."""
+    v, f = _array(vertices), faces.detach().cpu().numpy()
+    if len(v) == 0 or len(f) == 0:
+        raise JigdollError("the mesh has no faces, so it has no up and no front; give a mesh with triangles")
+    if not np.isfinite(v).all():
+        raise JigdollError("some vertices are NaN or infinite; mend the mesh before orienting it")
+    corners = v[f]
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(cross, axis=1)
+    if area.sum() <= 0 or np.ptp(v, axis=0).max() <= 0:
+        raise JigdollError("the mesh has no area; give a mesh with triangles that are not degenerate")
+    rng = np.random.default_rng(0)
+    edges = np.cumsum(area) / area.sum()
+    picked = np.minimum(np.searchsorted(edges, rng.random(_SAMPLES)), len(f) - 1)
+    r = np.sqrt(rng.random(_SAMPLES))[:, None]
+    s = rng.random(_SAMPLES)[:, None]
+    a, b, c = corners[picked].transpose(1, 0, 2)
+    points = (1 - r) * a + r * (1 - s) * b + r * s * c
+    normals = cross[picked] / np.maximum(area[picked], 1e-30)[:, None]
+    return _Surface(points, normals, float(np.linalg.norm(np.ptp(points, axis=0))), KDTree(points))
+
+
+def _principal_axes(points: Array) -> Array:
+    return np.linalg.eigh(np.cov(points.T))[1].T
+
+
+def _clusters(points: Array, radius: float) -> Array:
+    """Single-linkage clusters."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = KDTree(points).query_pairs(radius / 3, output_type="ndarray")
+    ones = np.ones(len(pairs))
+    graph = coo_matrix((ones, (pairs[:, 0], pairs[:, 1])), shape=(len(points), len(points)))
+    return connected_components(graph, directed=False)[1]
+
+
+def _trimmed(distance: Array) -> float:
+    """The mean without the worst tenth: one raised paw does not spoil a mirror plane."""
+    return float(np.sort(distance)[: max(1, int(0.9 * len(distance)))].mean())
+
+
+def _snap(direction: Array) -> Array:
+    """A direction within three degrees of a file axis is that axis."""
+    axis = int(np.abs(direction).argmax())
+    if abs(direction[axis]) > np.cos(np.deg2rad(3)):
+        return np.eye(3)[axis] * np.sign(direction[axis])
+    return direction
+
+
+def _confidence(margin: float) -> float:
+    return float(1 - 0.5 * np.exp(-3 * max(margin, 0.0)))
+
+
+def _axis_name(direction: Array) -> str:
+    axis = int(np.abs(direction).argmax())
+    return ("+" if direction[axis] > 0 else "-") + "XYZ"[axis]
+
+
+def _unit(v: Array) -> Array:
+    return v / max(float(np.linalg.norm(v)), 1e-30)
+
+
+def _array(x: Tensor | Sequence[float]) -> Array:
+    return np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x, dtype=np.float64)
+
+
+def _tensor(x: Array) -> Tensor:
+    return torch.tensor(np.asarray(x), dtype=torch.float32)
