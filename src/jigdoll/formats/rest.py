@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from jigdoll.formats.joints import free_skeleton, unique_names
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.math.transforms import split_scale
 from jigdoll.types import Motion, Pose, Skeleton
@@ -25,23 +26,8 @@ def rigid_rest(bind: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
 
 def skeleton_of(names: Sequence[str], parents: tuple[int, ...], rest: np.ndarray) -> Skeleton:
     """A skeleton from rigid world transforms of its joints; double names get a number."""
-    seen: dict[str, int] = {}
-    unique = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        candidate = name if seen[name] == 1 else f"{name}_{seen[name]}"
-        while candidate in unique:
-            candidate += "_"
-        unique.append(candidate)
-    T_parent_joint = local_transforms(parents, rest)
-    bound = torch.pi * torch.tensor([-1.0, 1.0])
-    return Skeleton(
-        names=tuple(unique),
-        parents=parents,
-        T_parent_joint=torch.tensor(T_parent_joint, dtype=torch.float32),
-        axes=torch.tensor(rest[:, :3, :3].transpose(0, 2, 1).copy(), dtype=torch.float32),
-        limits=bound.expand(len(names), 3, 2).clone(),
-    )
+    T_parent_joint = torch.from_numpy(local_transforms(parents, rest))
+    return free_skeleton(unique_names(names), parents, T_parent_joint)
 
 
 def local_transforms(parents: tuple[int, ...], world: np.ndarray) -> np.ndarray:

@@ -1,0 +1,130 @@
+"""Run inside Blender's Python: import a file and write what Blender makes of it, frame by frame.
+
+    python evaluate.py FILE OUT.npz FPS
+
+Writes, for each clip, the world positions of every mesh object's vertices at each frame from the clip's first key on.
+"""
+
+import json
+import struct
+import sys
+import tempfile
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+
+def main(path: str, out: str, fps: float) -> None:
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    rest = _rest_of(path) if path.endswith((".glb", ".vrm")) else {}
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    scene = bpy.context.scene
+    scene.render.fps, scene.render.fps_base = round(fps), round(fps) / fps
+    _load(path)
+    meshes = [o for o in scene.objects if o.type == "MESH" and "Icosphere" not in o.name]
+    found: dict[str, np.ndarray] = {"objects": np.array([o.name for o in meshes])}
+    tracks = sorted({t.name for o in scene.objects if o.animation_data for t in o.animation_data.nla_tracks})
+    found["clips"] = np.array(tracks)
+    found["actions"] = np.array([a.name for a in bpy.data.actions])
+    things = _things(scene)
+    resting = [(thing, *rest[key]) for key, thing in things.items() if key in rest]
+    for number, track in enumerate(tracks):
+        _play(scene, track, resting)
+        first, last = _span(scene, track)
+        for index, obj in enumerate(meshes):
+            found[f"{number}/{index}"] = np.stack(_frames(scene, obj, first, last))
+    if not tracks:
+        actions = list(bpy.data.actions)
+        last = int(max((a.frame_range[1] for a in actions), default=0))
+        first = int(min((a.frame_range[0] for a in actions), default=0))
+        for index, obj in enumerate(meshes):
+            found[f"0/{index}"] = np.stack(_frames(scene, obj, first, last))
+    np.savez(out, **found)
+
+
+def _load(path: str) -> None:
+    suffix = Path(path).suffix.lower()
+    if suffix in (".glb", ".gltf", ".vrm"):
+        # The default heuristic places meshes parented to bones of a scaled armature wrongly (Blender 5.0).
+        bpy.ops.import_scene.gltf(filepath=path, import_pack_images=False, bone_heuristic="TEMPERANCE")
+    elif suffix == ".fbx":
+        bpy.ops.wm.fbx_import(filepath=path)
+    elif suffix in (".usd", ".usda", ".usdc", ".usdz"):
+        bpy.ops.wm.usd_import(filepath=path)
+    elif suffix == ".bvh":
+        bpy.ops.import_anim.bvh(filepath=path)
+
+
+def _things(scene) -> dict:
+    """Objects and bones by name, all set to turn by quaternions."""
+    found = {("object", o.name): o for o in scene.objects}
+    found |= {(o.name, b.name): b for o in scene.objects if o.type == "ARMATURE" for b in o.pose.bones}
+    for thing in found.values():
+        thing.rotation_mode = "QUATERNION"
+    return found
+
+
+def _rest_of(path: str) -> dict:
+    """Local transforms at rest, from a copy of the GLB without clips: an import leaves the first clip's pose behind."""
+    data = Path(path).read_bytes()
+    size = struct.unpack_from("<I", data, 12)[0]
+    parsed = json.loads(data[20 : 20 + size])
+    parsed.pop("animations", None)
+    text = json.dumps(parsed).encode()
+    text += b" " * (-len(text) % 4)
+    rest = data[20 + size :]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "rest.glb"
+        head = struct.pack("<4sIIII", b"glTF", 2, 20 + len(text) + len(rest), len(text), 0x4E4F534A)
+        copy.write_bytes(head + text + rest)
+        _load(str(copy))
+    things = _things(bpy.context.scene)
+    return {k: (t.location.copy(), t.rotation_quaternion.copy(), t.scale.copy()) for k, t in things.items()}
+
+
+def _play(scene, track: str, resting: list) -> None:
+    """Let exactly one clip speak, by its actions themselves: NLA strips round their start to whole frames."""
+    for obj in scene.objects:
+        data = obj.animation_data
+        if data is None:
+            continue
+        data.action = None
+        for t in data.nla_tracks:
+            t.mute = True
+    for thing, location, rotation, scale in resting:
+        thing.location, thing.rotation_quaternion, thing.scale = location, rotation, scale
+    for obj in scene.objects:
+        for t in obj.animation_data.nla_tracks if obj.animation_data else []:
+            if t.name == track:
+                obj.animation_data.action = t.strips[0].action
+                obj.animation_data.action_slot = t.strips[0].action_slot
+
+
+def _span(scene, track: str) -> tuple[float, float]:
+    """First and last key of everything that the clip moves, morph targets aside."""
+    actions = [t.strips[0].action for o in scene.objects if o.animation_data for t in o.animation_data.nla_tracks if t.name == track]
+    return min(a.frame_range[0] for a in actions), max(a.frame_range[1] for a in actions)
+
+
+def _frames(scene, obj, first: float, last: float) -> list[np.ndarray]:
+    out = []
+    for key in obj.data.shape_keys.key_blocks if obj.data.shape_keys else []:
+        key.mute = True
+    count = int(np.floor(last - first + 1e-3)) + 1
+    for i in range(count):
+        time = first + i
+        scene.frame_set(int(np.floor(time)), subframe=float(time - np.floor(time)))
+        evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        mesh = evaluated.to_mesh()
+        flat = np.empty(len(mesh.vertices) * 3, np.float32)
+        mesh.vertices.foreach_get("co", flat)
+        world = np.array(evaluated.matrix_world)
+        points = flat.reshape(-1, 3) @ world[:3, :3].T + world[:3, 3]
+        out.append(np.stack([points[:, 0], points[:, 2], -points[:, 1]], 1).astype(np.float32))
+        evaluated.to_mesh_clear()
+    return out
+
+
+if __name__ == "__main__":
+    main(sys.argv[-3], sys.argv[-2], float(sys.argv[-1]))
