@@ -224,7 +224,7 @@ def _guess_up(
     feet, head = joints.mean(_LOW), joints.mean(_HEAD)
     scores = []
     for up in candidates:
-        score = _up_habit(up) + 1.2 * _stands_well(surface, up)
+        score = _up_habit(up) + 1.2 * _stands_well(surface, up, normal)
         if feet is not None:
             low, high = (surface.points @ up).min(), (surface.points @ up).max()
             score += 2.0 * (1 - (feet @ up - low) / (high - low))
@@ -246,8 +246,8 @@ def _up_habit(up: Array) -> float:
     return 0.35 if up[2] > 0.9 else 0.0
 
 
-def _stands_well(surface: _Surface, up: Array) -> float:
-    """0..1: soles that lie flat, apart from each other, below the middle of the mass, and little bulk low down."""
+def _stands_well(surface: _Surface, up: Array, normal: Array) -> float:
+    """0..1: soles that lie flat, left and right of the middle, below the mass, and little bulk low down."""
     height = surface.points @ up
     low, high = height.min(), height.max()
     share = (height - low) / (high - low)
@@ -267,7 +267,12 @@ def _stands_well(surface: _Surface, up: Array) -> float:
     covered = len(np.unique(np.round((soles - soles.min(0)) / (0.04 * reach)), axis=0))
     whole = len(np.unique(np.round((flat - flat.min(0)) / (0.04 * reach)), axis=0))
     slender = 1 - min(1.0, covered / max(1, whole) / 0.5)
-    return 0.3 * balance + 0.2 * spread + 0.15 * (down - up_top) + 0.2 * np.clip(2 * bulk - 0.5, 0, 1) + 0.15 * slender
+    # Feet stand in pairs: between the left and the right one nothing touches the ground.
+    side = (soles - middle) @ normal
+    gap = np.abs(side) / max(float(np.abs(side).max()), 1e-9)
+    paired = 1 - min(1.0, 4 * float((gap < 0.25).mean()))
+    bulk = float(np.clip(2 * bulk - 0.5, 0, 1))
+    return 0.2 * balance + 0.15 * spread + 0.1 * (down - up_top) + 0.15 * bulk + 0.1 * slender + 0.3 * paired
 
 
 # -------------------------------------------------------------------------------------------------------- forward
