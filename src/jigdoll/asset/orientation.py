@@ -25,8 +25,7 @@ _TAIL = re.compile(r"tail", re.I)
 _TOE = re.compile(r"toe|ball", re.I)
 _ANKLE = re.compile(r"ankle|foot|heel|paw|hoof", re.I)
 _LOW = re.compile(r"toe|ball|ankle|foot|heel|paw|hoof", re.I)
-_LEFT = re.compile(r"(?:^|[^a-z])l(?:eft)?(?:[^a-z]|$)|left|(?<=[a-z])L(?:[^a-z]|$)", re.I)
-_RIGHT = re.compile(r"(?:^|[^a-z])r(?:ight)?(?:[^a-z]|$)|right|(?<=[a-z])R(?:[^a-z]|$)", re.I)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +121,30 @@ class _Joints:
     names: tuple[str, ...]
     positions: Array | None
 
-    def mean(self, pattern: re.Pattern[str], side: re.Pattern[str] | None = None) -> Array | None:
+    def mean(self, pattern: re.Pattern[str]) -> Array | None:
         """The middle of all joints whose name matches."""
         if self.positions is None:
             return None
-        hits = [i for i, name in enumerate(self.names) if pattern.search(name) and (not side or side.search(name))]
+        hits = [i for i, name in enumerate(self.names) if pattern.search(name)]
         return self.positions[hits].mean(0) if hits else None
+
+    def right_to_left(self) -> tuple[Array, Array] | None:
+        """The mean step from a right joint to its left twin (same words but for the side), and the point between."""
+        if self.positions is None:
+            return None
+        sides: dict[tuple[str, ...], dict[str, list[Array]]] = {}
+        for name, place in zip(self.names, self.positions, strict=True):
+            words = [word.lower() for word in _WORD.findall(name)]
+            side = next((word[0] for word in words if word in ("l", "r", "left", "right")), None)
+            if side is not None:
+                key = tuple(word for word in words if word not in ("l", "r", "left", "right"))
+                sides.setdefault(key, {"l": [], "r": []})[side].append(place)
+        twins = [pair for pair in sides.values() if pair["l"] and len(pair["l"]) == len(pair["r"])]
+        if not twins:
+            return None
+        left = np.mean([np.mean(pair["l"], 0) for pair in twins], axis=0)
+        right = np.mean([np.mean(pair["r"], 0) for pair in twins], axis=0)
+        return left - right, (left + right) / 2
 
 
 def _mirror_plane(
@@ -137,11 +154,13 @@ def _mirror_plane(
     if up is not None and forward is not None:
         normal = _unit(np.cross(up, forward))
         return normal, *_plane_offset(surface, normal)
-    left, right = joints.mean(re.compile("."), _LEFT), joints.mean(re.compile("."), _RIGHT)
-    if left is not None and right is not None and np.linalg.norm(left - right) > 0.02 * surface.diagonal:
-        normal = _snap(_unit(left - right))
-        reasons.append("the names of the joints tell left from right")
-        return normal, *_plane_offset(surface, normal)
+    twins = joints.right_to_left()
+    if twins is not None:
+        across = twins[0] if up is None else twins[0] - (twins[0] @ up) * up
+        if np.linalg.norm(across) > 0.02 * surface.diagonal:
+            normal = _snap(_unit(across))
+            reasons.append("the names of the joints tell left from right")
+            return normal, *_plane_offset(surface, normal, place=float(twins[1] @ normal))
 
     candidates = list(np.eye(3)) + list(_principal_axes(surface.points))
     if up is not None:
@@ -166,16 +185,17 @@ def _plane_habit(normal: Array) -> float:
     return (0.0, 0.004, 0.002)[axis] + tilted
 
 
-def _plane_offset(surface: _Surface, normal: Array) -> tuple[Array, float]:
-    """The best place of a mirror plane with that normal, and the distance between the halves."""
+def _plane_offset(surface: _Surface, normal: Array, *, place: float | None = None) -> tuple[Array, float]:
+    """The best place of a mirror plane with that normal (or the given one), and the distance between the halves."""
     trial = surface.points[:: max(1, len(surface.points) // _TRIALS)]
     height = surface.points @ normal
     low, high = height.min(), height.max()
     middle = (surface.points.min(0) + surface.points.max(0)) / 2
-    error, place = np.inf, 0.0
     # The middle of the box is right for a symmetric pose, the middle of the mass where one limb reaches further.
-    for start in (0.0, (low + high) / 2, float(height.mean()), float(np.median(height))):
-        for _ in range(4):
+    starts = (0.0, (low + high) / 2, float(height.mean()), float(np.median(height))) if place is None else (place,)
+    error, place = np.inf, starts[0]
+    for start in starts:
+        for _ in range(4 if len(starts) > 1 else 1):
             mirrored = trial - 2 * ((trial @ normal) - start)[:, None] * normal
             distance, nearest = surface.tree.query(mirrored)
             here = _trimmed(distance)
@@ -298,16 +318,16 @@ def _joint_signs(joints: _Joints, up: Array, ahead: Array, surface: _Surface) ->
     signs: list[tuple[str, float, float]] = []
     if joints.positions is None:
         return signs
-    everything, any_name = joints.positions.mean(0), re.compile(".")
+    everything = joints.positions.mean(0)
     scale = 0.05 * surface.diagonal
 
     def vote(name: str, weight: float, arrow: Array | None) -> None:
         if arrow is not None:
             signs.append((name, weight, float(np.clip(arrow @ ahead / scale, -1, 1))))
 
-    left, right = joints.mean(any_name, _LEFT), joints.mean(any_name, _RIGHT)
-    if left is not None and right is not None:
-        vote("left and right by name", 3.0, np.cross(left - right, up))
+    twins = joints.right_to_left()
+    if twins is not None:
+        vote("left and right by name", 3.0, np.cross(twins[0], up))
     toe, ankle = joints.mean(_TOE), joints.mean(_ANKLE)
     if toe is not None and ankle is not None:
         vote("toes by name", 1.0, 3 * (toe - ankle))

@@ -1,0 +1,111 @@
+"""Bring an asset into our frame (metres, +Y up, facing +Z, feet on y = 0) in a way that export can undo."""
+
+import warnings
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.asset.orientation import guess_frame
+from jigdoll.errors import RepairWarning
+from jigdoll.formats.joints import free_skeleton, world_rest
+from jigdoll.math.transforms import apply, transform
+from jigdoll.types import Motion, Pose, RiggedAsset, Skeleton
+
+Axis = Literal["+x", "-x", "+y", "-y", "+z", "-z"]
+
+_LARGEST, _SMALLEST = 40.0, 0.02
+"""Beyond these sizes [m] a file's unit is not metres: no creature is larger than 40 m or smaller than 2 cm."""
+_SURE = 0.25
+"""Below this confidence the guess of the frame is announced."""
+
+
+def direction(axis: Axis) -> Float[Tensor, "3"]:
+    """The unit vector that an axis name means."""
+    out = torch.zeros(3)
+    out["xyz".index(axis[1])] = 1.0 if axis[0] == "+" else -1.0
+    return out
+
+
+def normalize(
+    asset: RiggedAsset,
+    *,
+    up: Axis | None = None,
+    forward: Axis | None = None,
+    scale: float | None = None,
+) -> RiggedAsset:
+    """The asset in our frame; `up` and `forward` name axes of the file, `scale` is metres per unit of the file."""
+    rest = world_rest(asset.skeleton.parents, asset.skeleton.T_parent_joint)
+    guess = guess_frame(
+        asset.mesh.vertices,
+        asset.mesh.faces,
+        up=None if up is None else direction(up),
+        forward=None if forward is None else direction(forward),
+        joint_names=asset.skeleton.names,
+        joint_positions=rest[:, :3, 3],
+    )
+    if guess.confidence < _SURE:
+        warnings.warn(
+            f"{asset.name}: which way it faces is a guess ({'; '.join(guess.reasons[-2:])}); "
+            "overrule it with --up and --forward",
+            RepairWarning,
+            stacklevel=2,
+        )
+    turned = apply(guess.T_world_file, asset.mesh.vertices)
+    size = float((turned.amax(0) - turned.amin(0)).max())
+    unit = _unit(asset.name, size) if scale is None else scale
+    lift = torch.tensor([0.0, -unit * float(turned[:, 1].min()), 0.0])
+    T = transform(unit * guess.T_world_file[:3, :3], unit * guess.T_world_file[:3, 3] + lift)
+    return transform_asset(asset, T)
+
+
+def transform_asset(asset: RiggedAsset, T_new_old: Float[Tensor, "4 4"]) -> RiggedAsset:
+    """The same asset in another frame: mesh, skeleton, clips, and the way back to its file."""
+    unit = float(torch.linalg.det(T_new_old[:3, :3]).pow(1 / 3))
+    turn = T_new_old[:3, :3] / unit
+    source = asset.source
+    if source is not None:
+        shrink = torch.diag(torch.tensor([unit, unit, unit, 1.0]))
+        source = replace(
+            source, T_world_file=T_new_old @ source.T_world_file, T_joint_node=shrink @ source.T_joint_node
+        )
+    return replace(
+        asset,
+        mesh=replace(asset.mesh, vertices=apply(T_new_old, asset.mesh.vertices)),
+        skeleton=_transform_skeleton(asset.skeleton, T_new_old, unit),
+        clips={name: _transform_motion(clip, turn, unit) for name, clip in asset.clips.items()},
+        source=source,
+    )
+
+
+def _transform_skeleton(skeleton: Skeleton, T_new_old: Float[Tensor, "4 4"], unit: float) -> Skeleton:
+    local = skeleton.T_parent_joint.clone()
+    local[0] = T_new_old @ local[0]
+    local[0, :3, :3] /= unit
+    local[1:, :3, 3] *= unit
+    return free_skeleton(skeleton.names, skeleton.parents, local)
+
+
+def _transform_motion(motion: Motion, turn: Float[Tensor, "3 3"], unit: float) -> Motion:
+    pose = motion.pose
+    offsets = None if pose.offsets is None else unit * pose.offsets
+    return replace(motion, pose=Pose(unit * pose.root @ turn.T, pose.rotations, offsets, pose.scales))
+
+
+def _unit(name: str, size: float) -> float:
+    """Metres per unit: 1 for anything that could be a creature in metres, else the power of ten that makes it one."""
+    if _SMALLEST <= size <= _LARGEST or size <= 0:
+        return 1.0
+    unit = 1.0
+    while size * unit > _LARGEST:
+        unit /= 100.0
+    while size * unit < _SMALLEST:
+        unit *= 10.0
+    warnings.warn(
+        f"{name}: {size:.3g} units is no size for a creature in metres; taken as {unit:g} m a unit (--scale overrules)",
+        RepairWarning,
+        stacklevel=3,
+    )
+    return unit
