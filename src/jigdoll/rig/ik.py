@@ -7,7 +7,7 @@ is D_j = D_parent @ d_j, and a bone that points along b at rest points along D_j
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,11 +58,19 @@ class Solution:
     """Distance that is left between end and target [m]: zero wherever the target is within reach."""
 
 
-def make_chain(skeleton: Skeleton, joints: Sequence[int], *, hint: Sequence[float] | None = None) -> Chain:
+def make_chain(
+    skeleton: Skeleton,
+    joints: Sequence[int],
+    *,
+    hint: Sequence[float] | None = None,
+    folds: Mapping[int, Sequence[float]] | None = None,
+) -> Chain:
     """The chain through these joints, the last one being the end that reaches.
 
     A joint that is straight at rest folds about its own bend axis, towards the wider side of its limits, or about
     `hint` (world axes) where it has no limits. Limits count where the bend axis is the hinge that the geometry shows.
+    `folds` names the axis of single joints and overrules what their rest bend shows (a wrist that is bent a little
+    back at rest still folds forwards).
     """
     if not 2 <= len(joints) <= MOST_BONES + 1:
         raise RigError(f"a chain for inverse kinematics has 2 to {MOST_BONES + 1} joints, this one has {len(joints)}")
@@ -79,7 +87,10 @@ def make_chain(skeleton: Skeleton, joints: Sequence[int], *, hint: Sequence[floa
         axis = (T[joint, :3, :3] @ skeleton.axes[joint].double())[:, 0]
         low, high = (float(x) for x in skeleton.limits[joint, 0])
         limited = low > -3.1 or high < 3.1
-        if bend > STRAIGHT:
+        if folds and joint in folds:
+            hinge = _perpendicular(axis.new_tensor(folds[joint]), after)
+            bend = float(torch.atan2(cross @ hinge, before @ after))
+        elif bend > STRAIGHT:
             hinge = cross / cross.norm()
         else:
             wanted = axis * (1.0 if high >= -low else -1.0) if limited or hint is None else axis.new_tensor(hint)
@@ -89,7 +100,7 @@ def make_chain(skeleton: Skeleton, joints: Sequence[int], *, hint: Sequence[floa
             low, high = -math.inf, math.inf
         elif along < 0:
             low, high = -high, -low
-        lowest.append(min(max(bend + low, LEAST_BEND), max(bend, LEAST_BEND)))
+        lowest.append(min(max(bend + low, LEAST_BEND), bend if folds and joint in folds else max(bend, LEAST_BEND)))
         highest.append(max(min(bend + high, MOST_BEND), lowest[-1] + 1e-3, bend))
         hinges.append(hinge)
         rest.append(bend)
@@ -195,7 +206,7 @@ def _bends(
 ) -> Float[Tensor, "*batch bends"]:
     """The bends at a place 0 (straight) .. 1 (folded) of the shared range: a power curve, `middle` at one half."""
     room = chain.highest - chain.lowest
-    share = ((middle - chain.lowest) / room).clamp(0.02, 0.98)
+    share = ((middle - chain.lowest) / room).clamp(0.002, 0.998)
     power = share.log() / math.log(0.5)
     u = torch.as_tensor(fold).to(middle)
     return chain.lowest + room * u[..., None].clamp_min(1e-12) ** power

@@ -1,0 +1,207 @@
+"""Reference gaits drawn by hand from what is known of animals: test truth and training data, never a distilled result.
+
+Feet stand still in the world for as long as they stand, legs reach them by inverse kinematics, and the body rides on
+them; speeds follow from the leg's length (Froude number), strides from Alexander's law for walking vertebrates.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from jigdoll.errors import JigdollError
+from jigdoll.types import Motion, RiggedAsset, Skeleton
+from jigdoll.zoo.gaits_actions import flap, fly, idle, leap
+from jigdoll.zoo.gaits_anatomy import Anatomy, study
+from jigdoll.zoo.gaits_body import ride
+from jigdoll.zoo.gaits_feet import Curve, Feet, Stepping, arc, step_feet, straight
+from jigdoll.zoo.gaits_puppet import Puppet
+from jigdoll.zoo.gaits_style import (
+    Style,
+    build_of,
+    gallop_style,
+    leg_phases,
+    run_style,
+    trot_style,
+    varied,
+    walk_style,
+)
+
+GRAVITY = 9.81
+TURN_PER_STRIDE = 0.65
+"""How far a turning body comes round in one stride [rad]."""
+MOST_DROP = 0.1
+"""How much of the leg length the body may be lowered for a long stride; longer ones are shortened."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """A reference motion and what is known about it."""
+
+    motion: Motion
+    stance: Bool[Tensor, "frames legs"]
+    """Which feet stand, the legs ordered left before right and front to back."""
+    legs: tuple[str, ...]
+    """`left_0`, `left_1` ...: the side and the rank of each leg."""
+    period: float
+    """Of one stride [s]."""
+    speed: float
+    """[m/s]."""
+    gap: Float[Tensor, "frames legs"]
+    """How far swinging feet miss where they would be, for legs that are too short [m]; zero in stance."""
+
+
+def actions(asset: RiggedAsset | Skeleton) -> tuple[str, ...]:
+    """What this body can do, the core actions first."""
+    return _actions(_study(asset), _name(asset))
+
+
+def reference_motion(
+    asset: RiggedAsset | Skeleton,
+    action: str,
+    *,
+    seconds: float = 2.0,
+    fps: float = 24.0,
+    seed: int = 0,
+    speed: float | None = None,
+    loop: bool = False,
+    name: str | None = None,
+) -> Motion:
+    """A reference clip of an action: `round(seconds * fps) + 1` frames of root motion and rotations.
+
+    Seed 0 is the plain gait, others vary tempo, stride, lift, phase and carriage. `speed` [m/s] overrules what follows
+    from the leg's length. A `loop` ends in the pose it began with, displaced (and turned, after a turn) at the root.
+    The name of the asset picks species habits (a penguin waddles); `name` stands in for it.
+    """
+    return reference_clip(asset, action, seconds=seconds, fps=fps, seed=seed, speed=speed, loop=loop, name=name).motion
+
+
+def reference_clip(
+    asset: RiggedAsset | Skeleton,
+    action: str,
+    *,
+    seconds: float = 2.0,
+    fps: float = 24.0,
+    seed: int = 0,
+    speed: float | None = None,
+    loop: bool = False,
+    name: str | None = None,
+) -> Clip:
+    """The reference motion of an action together with which feet stand when."""
+    a, name = _study(asset), name or _name(asset)
+    if action not in _actions(a, name):
+        raise JigdollError(f"{name} cannot {action}; it can {', '.join(_actions(a, name))}")
+    if not (seconds > 0 and fps > 0 and math.isfinite(seconds * fps)):
+        raise JigdollError(f"a clip needs a positive length and rate, not {seconds} s at {fps} frames per second")
+    frames = max(1, round(seconds * fps))
+    t = torch.arange(frames + 1, dtype=torch.float64) / fps
+    lasts = frames / fps if loop else None
+    puppet, feet, period, pace = _perform(a, name, action, t, seed=seed, speed=speed, loop=lasts)
+    gap = puppet.stand(feet)
+    legs = tuple(f"{leg.side}_{leg.rank}" for leg in a.legs)
+    return Clip(puppet.motion(fps, action), feet.stance, legs, period, pace, gap)
+
+
+def _perform(
+    a: Anatomy, name: str, action: str, t: Curve, *, seed: int, speed: float | None, loop: float | None
+) -> tuple[Puppet, Feet, float, float]:
+    """The body and the feet of an action, its period and its speed."""
+    if action == "idle":
+        return *_settled(*idle(a, t, seed=seed, loop=loop)), 0.0
+    if action == "flap":
+        return *_settled(*flap(a, t, seed=seed, loop=loop)), 0.0
+    if action == "fly":
+        return fly(a, t, seed=seed, loop=loop, speed=speed)
+    if action == "jump":
+        puppet, feet, period, pace = leap(a, t, seed=seed, loop=loop, speed=speed)
+        return *_settled(puppet, feet, period), pace
+    style = _styles(a, name)[action]
+    turn = {"turn_left": 1.0, "turn_right": -1.0}.get(action, 0.0)
+    puppet, feet, stepping, pace = locomote(a, style, t, speed=speed, turn=turn, seed=seed, loop=loop)
+    return puppet, feet, stepping.period, pace
+
+
+def _settled(puppet: Puppet, feet: Feet, period: float) -> tuple[Puppet, Feet, float]:
+    """Lowered until all feet that stand are within reach."""
+    puppet.lower_to(feet)
+    return puppet, feet, period
+
+
+def _styles(a: Anatomy, name: str) -> dict[str, Style]:
+    """The actions that a style alone tells."""
+    walk, run = walk_style(a, name), run_style(a, name)
+    slow = replace(walk, froude=walk.froude * 0.45, lean=walk.lean * 0.5)
+    styles = {"walk": walk, "run": run, "turn_left": slow, "turn_right": slow}
+    build = build_of(a, name)
+    if a.plan == "quadruped" and build != "crawler":
+        styles["trot"] = trot_style(a, name)
+        if "elephant" not in name:
+            styles["gallop"] = gallop_style(a, name)
+    return styles
+
+
+def _actions(a: Anatomy, name: str) -> tuple[str, ...]:
+    core = ("walk", "run", "jump", "idle", "turn_left", "turn_right")
+    winged = (
+        ("flap", "fly") if a.wings and "ostrich" not in name and "penguin" not in name else ("flap",) if a.wings else ()
+    )
+    more = tuple(action for action in _styles(a, name) if action not in core)
+    return (*core, *more, *winged)
+
+
+def _study(asset: RiggedAsset | Skeleton) -> Anatomy:
+    return study(asset if isinstance(asset, Skeleton) else asset.skeleton)
+
+
+def _name(asset: RiggedAsset | Skeleton) -> str:
+    return "this body" if isinstance(asset, Skeleton) else asset.name
+
+
+def locomote(
+    a: Anatomy, style: Style, t: Curve, *, speed: float | None, turn: float, seed: int, loop: float | None
+) -> tuple[Puppet, Feet, Stepping, float]:
+    """Walk, run, creep ...: whatever is told by a style alone; `turn` +1 to the left, -1 to the right."""
+    style, tempo, start = varied(style, seed)
+    lifts = tuple(style.lift * a.leg_length for _ in a.legs)
+    shrink = 1.0
+    while True:
+        stepping, pace = _stepping(a, style, lifts, speed=speed, tempo=tempo, start=start, shrink=shrink, loop=loop)
+        course = straight(pace) if not turn else arc(pace, turn * TURN_PER_STRIDE / stepping.period)
+        puppet = Puppet(a, len(t))
+        ride(puppet, style, stepping, course, t)
+        feet = step_feet(a, stepping, course, t)
+        drop = puppet.lower_to(feet)
+        if drop <= MOST_DROP * a.leg_length or shrink < 0.3:
+            return puppet, feet, stepping, pace
+        shrink *= 0.93
+
+
+def _stepping(
+    a: Anatomy,
+    style: Style,
+    lifts: tuple[float, ...],
+    *,
+    speed: float | None,
+    tempo: float,
+    start: float,
+    shrink: float,
+    loop: float | None,
+) -> tuple[Stepping, float]:
+    """Rhythm and speed of a style on these legs; a stride that was shortened is also taken more slowly."""
+    L = a.leg_length
+    froude = style.froude if speed is None else max(speed, 1e-3) ** 2 / (GRAVITY * L)
+    stride = 2.4 * L * froude**0.34 * style.stride * shrink
+    pace = math.sqrt(style.froude * GRAVITY * L * shrink) * tempo if speed is None else speed
+    period = stride / max(pace, 1e-6)
+    if loop is not None:
+        period = loop / max(1, round(loop / period))
+        if speed is None:
+            pace = stride / period
+    duties = tuple(min(max(style.duty, 0.2), 0.85) for _ in a.legs)
+    phases = leg_phases(style.pattern, a)
+    stepping = Stepping(
+        period, phases, duties, lifts, heel=style.heel, push=style.push, curl=style.curl, width=style.width, start=start
+    )
+    return stepping, pace
