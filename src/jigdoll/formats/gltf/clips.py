@@ -26,9 +26,9 @@ def sample_clip(document: Document, tree: NodeTree, index: int, fps: float) -> n
     channels = _channels(document, index)
     start = min((channel.times[0] for channel in channels), default=0.0)
     end = max((channel.times[-1] for channel in channels), default=0.0)
+    if (end - start) * fps >= _MAX_FRAMES:
+        raise document.fail(f"clip {index} is {end - start:.0f} s long: more than {_MAX_FRAMES} frames at {fps:g} fps")
     frames = int(np.floor((end - start) * fps + 1e-4)) + 1
-    if not np.isfinite(frames) or frames > _MAX_FRAMES:
-        raise document.fail(f"clip {index} is {end - start:.0f} s long; at {fps:g} fps that is more than {_MAX_FRAMES} frames")
     document.spend(frames * len(tree.names) * 128)
     clock = start + np.arange(frames) / fps
     values = {

@@ -89,7 +89,7 @@ class Document:
             else:
                 data = self.resource(uri)
             if len(data) < length:
-                raise self.fail(f"buffer {index} should hold {length} bytes and holds {len(data)}; is the file cut off?")
+                raise self.fail(f"buffer {index} should hold {length} bytes and has {len(data)}; is the file cut off?")
             self._buffers[index] = data[:length]
         return self._buffers[index]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jigdoll.errors import FileFormatError
 from jigdoll.formats.gltf.document import Document
 
 _MAX_PIXELS = 1 << 25
@@ -125,7 +126,8 @@ class PrimitiveReader:
 
     def _checked(self, values: np.ndarray, width: int, count: int | None) -> np.ndarray:
         if values.ndim != 2 or values.shape[1] != width or (count is not None and len(values) != count):
-            raise self.document.fail(f"a vertex attribute has shape {values.shape}, expected ({count or 'any'}, {width})")
+            expected = (count or "any", width)
+            raise self.document.fail(f"a vertex attribute has shape {values.shape}, expected {expected}")
         return values.astype(np.float64)
 
     def _morphed(self, entry: dict[str, Any], morph: Any, count: int) -> np.ndarray | float:
@@ -196,8 +198,9 @@ class PrimitiveReader:
         surface = entry.get("pbrMetallicRoughness", {})
         factor, texture = "baseColorFactor", "baseColorTexture"
         extensions = entry.get("extensions")
-        if isinstance(extensions, dict) and isinstance(extensions.get("KHR_materials_pbrSpecularGlossiness"), dict):
-            surface, factor, texture = extensions["KHR_materials_pbrSpecularGlossiness"], "diffuseFactor", "diffuseTexture"
+        older = extensions.get("KHR_materials_pbrSpecularGlossiness") if isinstance(extensions, dict) else None
+        if isinstance(older, dict):
+            surface, factor, texture = older, "diffuseFactor", "diffuseTexture"
         if not isinstance(surface, dict):
             raise document.fail(f"materials[{index}] is not an object")
         r, g, b, a = document.floats(surface, factor, 4, [1, 1, 1, 1])
@@ -229,8 +232,9 @@ class PrimitiveReader:
         document = self.document
         entry = document.item("images", index)
         try:
-            data = bytes(document.view(entry["bufferView"])[0]) if "bufferView" in entry else document.resource(entry.get("uri"))
-        except Exception as error:
+            inside = "bufferView" in entry
+            data = bytes(document.view(entry["bufferView"])[0]) if inside else document.resource(entry.get("uri"))
+        except FileFormatError as error:
             self.note(f"image {index} could not be found and was left out ({error})")
             return None
         try:

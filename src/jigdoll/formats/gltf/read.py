@@ -33,8 +33,6 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise FileFormatError(f"{path.name}: the file is damaged ({type(error).__name__}: {error})") from error
-    except np.linalg.LinAlgError as error:
-        raise FileFormatError(f"{path.name}: a transform in the file cannot be inverted ({error})") from error
 
 
 def _read(document: Document, fps: float) -> RiggedAsset:
@@ -74,7 +72,7 @@ def _check_extensions(document: Document, repairs: list[str]) -> None:
     required = document.json.get("extensionsRequired", [])
     for name in required if isinstance(required, list) else []:
         if name in ("EXT_meshopt_compression", "KHR_meshopt_compression"):
-            raise document.fail(f"the file is packed with {name}; unpack it first (gltfpack -noq, or export without it)")
+            raise document.fail(f"the file is packed with {name}; unpack it first or export without it")
         if name not in known:
             repairs.append(f"the file requires {str(name)[:60]}, which is ignored")
 

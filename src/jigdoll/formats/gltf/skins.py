@@ -159,8 +159,8 @@ def _bind(
 def _skin_to_world(tree: NodeTree, skin: Skin, mesh_node: int) -> np.ndarray:
     """The transform that carries a skin's bind space into the file's world.
 
-    Bind matrices may hold an armature's unit and turn. The true one makes the bind pose look most like the nodes' rest
-    pose: tried are nothing, the mesh node's own transform, each joint's own skin matrix, and a least-squares similarity.
+    Bind matrices may hold an armature's unit and turn. The true one makes the bind pose look most like the nodes'
+    rest pose: tried are nothing, the mesh node's own transform, and each joint's own skin matrix.
     """
     bind = np.linalg.inv(skin.inverse_bind)
     rest = tree.world[list(skin.joints)]
