@@ -1,0 +1,300 @@
+"""Eight floats at a time inside numba: a vector type whose operations become single LLVM vector instructions.
+
+Leaving vectorisation to LLVM's loop vectoriser makes the speed depend on its mood, and the order of every sum on the
+machine's vector width. With an explicit type the hot loops compile to what is written, to the same order of sums on
+every machine; where eight lanes are too many for the processor, LLVM splits them.
+
+numba's cache of a kernel does not notice edits of this file: touch the kernels' file as well.
+"""
+
+import operator
+from typing import no_type_check
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+LANES = 8
+
+_FLOATS = ir.VectorType(ir.FloatType(), LANES)
+_INTS = ir.VectorType(ir.IntType(32), LANES)
+_BITS = ir.VectorType(ir.IntType(1), LANES)
+
+
+class Float8Type(types.Type):
+    """Eight float32 in one register."""
+
+
+class Mask8Type(types.Type):
+    """Eight truth values, the answer of a comparison."""
+
+
+float8 = Float8Type(name="float8")
+mask8 = Mask8Type(name="mask8")
+
+
+@register_model(Float8Type)
+class _Float8Model(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, _FLOATS)
+
+
+@register_model(Mask8Type)
+class _Mask8Model(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, _BITS)
+
+
+def _spread(builder, scalar, vector_type=_FLOATS):
+    """The same scalar in all lanes."""
+    undefined = ir.Constant(vector_type, ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+    lanes = ir.Constant(_INTS, [0] * LANES)
+    return builder.shuffle_vector(first, undefined, lanes)
+
+
+def _constant(value):
+    return ir.Constant(_FLOATS, [float(value)] * LANES)
+
+
+def _muladd(builder, a, b, c):
+    """a * b + c, fused where the processor can."""
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), f"llvm.fmuladd.v{LANES}f32"
+    )
+    return builder.call(function, [a, b, c])
+
+
+def _address(context, builder, array_type, array, index):
+    """Where eight lanes of a contiguous array start."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _FLOATS.as_pointer())
+
+
+@intrinsic
+@no_type_check
+def splat(typingctx, x):
+    """The same number in all lanes."""
+
+    def codegen(context, builder, signature, args):
+        return _spread(builder, context.cast(builder, args[0], signature.args[0], types.float32))
+
+    return float8(x), codegen
+
+
+@intrinsic
+@no_type_check
+def lanes(typingctx):
+    """0, 1, 2, ... 7."""
+
+    def codegen(context, builder, signature, args):
+        return ir.Constant(_FLOATS, [float(lane) for lane in range(LANES)])
+
+    return float8(), codegen
+
+
+@intrinsic
+@no_type_check
+def load(typingctx, array, index):
+    """Eight consecutive numbers of a contiguous array."""
+
+    def codegen(context, builder, signature, args):
+        return builder.load(_address(context, builder, signature.args[0], *args), align=4)
+
+    return float8(array, types.intp), codegen
+
+
+@intrinsic
+@no_type_check
+def store(typingctx, array, index, value):
+    """Write eight consecutive numbers of a contiguous array."""
+
+    def codegen(context, builder, signature, args):
+        builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1]), align=4)
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp, float8), codegen
+
+
+@intrinsic
+@no_type_check
+def fma(typingctx, a, b, c):
+    """a * b + c."""
+
+    def codegen(context, builder, signature, args):
+        return _muladd(builder, *args)
+
+    return float8(float8, float8, float8), codegen
+
+
+@intrinsic
+@no_type_check
+def fnma(typingctx, a, b, c):
+    """c - a * b."""
+
+    def codegen(context, builder, signature, args):
+        return _muladd(builder, builder.fneg(args[0]), args[1], args[2])
+
+    return float8(float8, float8, float8), codegen
+
+
+@intrinsic
+@no_type_check
+def smaller(typingctx, a, b):
+    """The smaller number in each lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[0], args[1])
+
+    return float8(float8, float8), codegen
+
+
+@intrinsic
+@no_type_check
+def where(typingctx, mask, yes, no):
+    """Lane by lane one or the other; the one that is not taken may be anything, even NaN."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(*args)
+
+    return float8(mask8, float8, float8), codegen
+
+
+@intrinsic
+@no_type_check
+def both(typingctx, a, b):
+    """Lanes that are true in both masks."""
+
+    def codegen(context, builder, signature, args):
+        return builder.and_(*args)
+
+    return mask8(mask8, mask8), codegen
+
+
+@intrinsic
+@no_type_check
+def bits(typingctx, mask):
+    """The mask as an integer, lane 0 in the lowest bit."""
+
+    def codegen(context, builder, signature, args):
+        return builder.zext(builder.bitcast(args[0], ir.IntType(LANES)), ir.IntType(64))
+
+    return types.int64(mask8), codegen
+
+
+@intrinsic
+@no_type_check
+def any_in_both(typingctx, a, b):
+    """Whether some lane is true in both masks."""
+
+    def codegen(context, builder, signature, args):
+        word = builder.bitcast(builder.and_(*args), ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", word, ir.Constant(ir.IntType(LANES), 0))
+
+    return types.boolean(mask8, mask8), codegen
+
+
+def _fold(builder, a, b, width):
+    """Add neighbours at a distance of `width` lanes: those of a land where bit `width` of the lane is 0, of b where 1."""
+    low = [lane & ~width if not lane & width else LANES + (lane & ~width) for lane in range(LANES)]
+    high = [lane | width if not lane & width else LANES + (lane | width) for lane in range(LANES)]
+    first = builder.shuffle_vector(a, b, ir.Constant(_INTS, low))
+    second = builder.shuffle_vector(a, b, ir.Constant(_INTS, high))
+    return builder.fadd(first, second)
+
+
+@intrinsic
+@no_type_check
+def totals(typingctx, a, b, c, d, e, f, g, h):
+    """The sums of the lanes of eight vectors, as one vector; always in the same order."""
+
+    def codegen(context, builder, signature, args):
+        vectors = list(args)
+        for width in (1, 2, 4):
+            vectors = [_fold(builder, *pair, width) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
+        return vectors[0]
+
+    return float8(*[float8] * LANES), codegen
+
+
+@intrinsic
+@no_type_check
+def prefetch(typingctx, array, index):
+    """Ask for the cache line of an element that will be read soon."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type] + [ir.IntType(32)] * 3)
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [pointer] + [ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp), codegen
+
+
+# 2^f on -1/2..1/2, minimax in relative error: 1.6e-7 with the coefficients rounded to float32.
+EXP2_COEFFICIENTS = (1.327647205e-3, 9.675541385e-3, 5.550713274e-2, 2.402211972e-1, 6.931469671e-1, 1.0)
+# Adding 1.5 * 2^23 rounds a float to an integer and leaves that integer in the lowest bits.
+_ROUNDER = 12582912.0
+
+
+@intrinsic
+@no_type_check
+def exp2(typingctx, x, c5, c4, c3, c2, c1):
+    """2^x to 3e-7 for -126 < x < 127; anything outside gives garbage, but never traps.
+
+    The caller holds the coefficients: read from memory they cost a load less than as constants of the program.
+    """
+
+    def codegen(context, builder, signature, args):
+        x, power, *coefficients = args
+        shifted = builder.fadd(x, _constant(_ROUNDER))
+        fraction = builder.fsub(x, builder.fsub(shifted, _constant(_ROUNDER)))
+        for coefficient in [*coefficients, _constant(1.0)]:
+            power = _muladd(builder, power, fraction, coefficient)
+        exponent = builder.shl(builder.bitcast(shifted, _INTS), ir.Constant(_INTS, [23] * LANES))
+        return builder.bitcast(builder.add(builder.bitcast(power, _INTS), exponent), _FLOATS)
+
+    return float8(*[float8] * 6), codegen
+
+
+def _binary(op, instruction, result):
+    """Teach numba one operator on two vectors."""
+
+    @intrinsic
+    @no_type_check
+    def apply(typingctx, a, b):
+        def codegen(context, builder, signature, args):
+            return instruction(builder, *args)
+
+        return result(float8, float8), codegen
+
+    @overload(op, inline="never")
+    @no_type_check
+    def typed(a, b):
+        if a is float8 and b is float8:
+            return lambda a, b: apply(a, b)
+        return None
+
+
+_binary(operator.add, lambda builder, a, b: builder.fadd(a, b), float8)
+_binary(operator.sub, lambda builder, a, b: builder.fsub(a, b), float8)
+_binary(operator.mul, lambda builder, a, b: builder.fmul(a, b), float8)
+_binary(operator.truediv, lambda builder, a, b: builder.fdiv(a, b), float8)
+_binary(operator.lt, lambda builder, a, b: builder.fcmp_ordered("<", a, b), mask8)
+_binary(operator.le, lambda builder, a, b: builder.fcmp_ordered("<=", a, b), mask8)
+_binary(operator.ge, lambda builder, a, b: builder.fcmp_ordered(">=", a, b), mask8)
+
+
+@intrinsic
+@no_type_check
+def take_ticket(typingctx, counter):
+    """Count up an int64 array's first number by one, atomically, and return what it was: how threads share out jobs."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "seq_cst")
+
+    return types.int64(counter), codegen
