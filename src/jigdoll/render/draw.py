@@ -1,18 +1,188 @@
 """Pictures and clips of characters, ready to look at."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from jigdoll.render.camera import fit_orbit
-from jigdoll.render.mesh import Look, render_mesh
-from jigdoll.skin.deform import deform_mesh
-from jigdoll.types import Pose, RiggedAsset
+from jigdoll.errors import JigdollError
+from jigdoll.math.rotations import quaternion_to_matrix
+from jigdoll.math.transforms import apply
+from jigdoll.protocols import Rasterizer
+from jigdoll.render.camera import box_center, fit_orbit, follow
+from jigdoll.render.ground import (
+    Ground,
+    cast_shadow,
+    composite,
+    cut_below_ground,
+    draw_ground,
+    fitting_ground,
+    hide_below_ground,
+)
+from jigdoll.render.mesh import CLAY, Look, light_on, render_mesh
+from jigdoll.render.rasterizer import default_rasterizer
+from jigdoll.rig.kinematics import forward, rest_pose, skin_transforms
+from jigdoll.skin.deform import deform, deform_mesh
+from jigdoll.splats.bind import bind
+from jigdoll.splats.pose import pose_by_transforms
+from jigdoll.types import Camera, Gaussians, Motion, Pose, RiggedAsset, Skeleton, SkinnedGaussians
 
 BACKGROUND = (0.93, 0.94, 0.96)
+
+
+@dataclass(frozen=True)
+class ClipStyle:
+    """How a clip is drawn."""
+
+    mode: Literal["mesh", "splats", "clay"] = "mesh"
+    """mesh: textured, shaded triangles, for the final picture. splats: the splats in their own colours. clay: the
+    splats as one shaded material, for guidance. The last two are differentiable in the pose."""
+    width: int = 320
+    height: int = 240
+    azimuth: tuple[float, ...] = (60.0,)
+    """One view per angle [degrees]: 0 sees the face, 90 the left side."""
+    elevation: float = 12.0
+    field_of_view: float = 35.0
+    smoothing: float = 4.0
+    """How lazily the camera follows the box centre [frames]."""
+    margin: float = 0.12
+    """Free share of the picture around the asset."""
+    ground: bool = True
+    shadow: bool = True
+    depth_cue: float = 0.35
+    """Clay: how much brighter near parts are than far ones, which tells the near legs from the far ones."""
+    samples: int = 2
+    """Mesh: rays per pixel and direction."""
+    skeleton: bool = False
+    """Draw the bones over the picture (which ends the gradient)."""
+
+
+def draw_clip(
+    asset: RiggedAsset,
+    motion: Motion | Pose | None = None,
+    *,
+    style: ClipStyle = ClipStyle(),
+    splats: SkinnedGaussians | None = None,
+    rasterizer: Rasterizer | None = None,
+    camera: Camera | None = None,
+    ground: Ground | None = None,
+) -> Float[Tensor, "views frames height width 3"]:
+    """A motion (or the rest pose) as pictures in 0..1 with ground, shadow and a camera that follows.
+
+    `splats` default to ones bound to the surface; `camera` `[views frames]` and `ground` to ones that fit the asset.
+    """
+    pose = _frames(asset.skeleton, motion)
+    transforms = skin_transforms(asset.skeleton, pose)
+    if style.mode == "mesh":
+        shape = deform(asset.mesh.vertices, asset.weights, transforms).detach()
+        camera = _following(shape, style) if camera is None else camera
+        ground = fitting_ground(shape) if ground is None else ground
+        picture = render_mesh(asset.mesh, camera, vertices=shape, samples=style.samples)
+        if style.ground:
+            picture = cut_below_ground(picture, camera, tolerance=0.03 * ground.cell)
+        frames = composite(picture, _background(shape, asset.mesh.faces, camera, style, ground))
+    else:
+        splats = bind(asset) if splats is None else splats
+        frames, camera = draw_splats(
+            splats, transforms, style=style, rasterizer=rasterizer, camera=camera, ground=ground
+        )
+    return draw_bones(frames, asset.skeleton, pose, camera) if style.skeleton else frames
+
+
+def draw_splats(
+    splats: SkinnedGaussians,
+    transforms: Float[Tensor, "frames joints 4 4"],
+    *,
+    style: ClipStyle,
+    rasterizer: Rasterizer | None = None,
+    camera: Camera | None = None,
+    ground: Ground | None = None,
+) -> tuple[Float[Tensor, "views frames height width 3"], Camera]:
+    """The splats moved by skin transforms, frame by frame, differentiable in the transforms; and the camera used."""
+    gaussians = pose_by_transforms(splats, transforms)
+    shape = gaussians.means.detach()
+    camera = _following(shape, style) if camera is None else camera
+    ground = fitting_ground(shape) if ground is None else ground
+    if style.mode == "clay":
+        gaussians = in_clay(splats, gaussians, transforms, camera, depth_cue=style.depth_cue)
+    if style.ground:
+        gaussians = hide_below_ground(gaussians)
+    rasterizer = default_rasterizer(shape.device) if rasterizer is None else rasterizer
+    return composite(rasterizer(gaussians, camera), _background(shape, None, camera, style, ground)), camera
+
+
+def _background(
+    shape: Float[Tensor, "frames points 3"],
+    faces: Int[Tensor, "faces 3"] | None,
+    camera: Camera,
+    style: ClipStyle,
+    ground: Ground,
+) -> Float[Tensor, "*batch height width 3"]:
+    if not style.ground:
+        return shape.new_tensor(BACKGROUND).expand(camera.height, camera.width, 3)
+    shadow = cast_shadow(shape, faces=faces, ground=ground) if style.shadow else None
+    return draw_ground(camera, ground=ground, shadow=shadow)
+
+
+def in_clay(
+    splats: SkinnedGaussians,
+    gaussians: Gaussians,
+    transforms: Float[Tensor, "frames joints 4 4"],
+    camera: Camera,
+    *,
+    depth_cue: float = 0.35,
+) -> Gaussians:
+    """The posed splats as one warm material under fixed lights, near parts brighter than far ones.
+
+    A splat's own z axis is its outward normal (see `splats.bind`); it is carried along by the blended rotations. The
+    colours hold no gradient: guidance moves the shape, not the shading.
+    """
+    with torch.no_grad():
+        turns = transforms.detach().clone()
+        turns[..., :3, 3] = 0
+        rest_normals = quaternion_to_matrix(splats.quats.detach())[:, :, 2]
+        bright = light_on(deform(rest_normals, splats.weights, turns))
+        means = gaussians.means.detach()
+        size = float((means.amax(-2) - means.amin(-2)).norm(dim=-1).mean()) if means.shape[-2] else 1.0
+        T = camera.T_camera_world
+        relative = means - box_center(means)[..., None, :]
+        nearer = -(T[..., 2, None, :3] * relative).sum(-1) / max(size, 1e-9)
+        bright = bright * (1 + depth_cue * torch.tanh(6 * nearer))
+        colors = (bright[..., None] * means.new_tensor(CLAY)).clamp(0, 1)
+    shape = colors.shape[:-1]
+    return Gaussians(
+        gaussians.means.expand(*shape, 3), gaussians.covariances.expand(*shape, 3, 3), gaussians.opacities, colors
+    )
+
+
+def draw_bones(
+    frames: Float[Tensor, "views frames height width 3"], skeleton: Skeleton, pose: Pose, camera: Camera
+) -> Float[Tensor, "views frames height width 3"]:
+    """The pictures with the bones drawn over them; the character's left in red, its right in blue."""
+    from PIL import Image, ImageDraw
+
+    joints = apply(camera.T_camera_world, forward(skeleton, pose)[..., :3, 3].detach())
+    pixels = (joints @ camera.K.mT)[..., :2] / joints[..., 2:].clamp_min(1e-6)
+    pictures = to_uint8(frames)
+    for view, frame in np.ndindex(*pictures.shape[:2]):
+        canvas = Image.fromarray(pictures[view, frame])
+        pen = ImageDraw.Draw(canvas)
+        places = [(float(x), float(y)) for x, y in pixels[view, frame]]
+        ahead = joints[view, frame, :, 2] > 1e-3
+        for joint, parent in enumerate(skeleton.parents):
+            if not bool(ahead[joint]):
+                continue
+            color = _side_color(skeleton.names[joint])
+            if parent >= 0 and bool(ahead[parent]):
+                pen.line([places[parent], places[joint]], fill=color, width=2)
+            x, y = places[joint]
+            pen.ellipse([x - 2, y - 2, x + 2, y + 2], fill=(255, 255, 255), outline=color)
+        pictures[view, frame] = np.asarray(canvas)
+    return torch.from_numpy(pictures.astype(np.float32) / 255)
 
 
 def picture_of(
@@ -29,6 +199,18 @@ def picture_of(
     camera = fit_orbit(vertices.reshape(-1, 3), azimuth=azimuth, elevation=elevation, width=size, height=size)
     rgba = render_mesh(asset.mesh, camera, vertices=vertices, look=look).rgba
     return to_uint8(rgba[..., :3] + (1 - rgba[..., 3:]) * rgba.new_tensor(BACKGROUND))
+
+
+def draw_turntable(
+    asset: RiggedAsset, *, style: ClipStyle = ClipStyle(), frames: int = 48, splats: SkinnedGaussians | None = None
+) -> Float[Tensor, "1 frames height width 3"]:
+    """The asset at rest from all around: what to show of a character without a clip."""
+    turns = style.azimuth[0] + torch.arange(frames) * (360.0 / max(frames, 1))
+    points = asset.mesh.vertices if splats is None else splats.means
+    around = _following(points[None], replace(style, azimuth=tuple(turns.tolist())))  # [frames 1]
+    camera = Camera(around.T_camera_world.transpose(0, 1), around.K.transpose(0, 1), style.width, style.height)
+    still = rest_pose(asset.skeleton, frames=frames)
+    return draw_clip(asset, still, style=style, splats=splats, camera=camera)
 
 
 def contact_sheet(
@@ -58,3 +240,35 @@ def contact_sheet(
 def to_uint8(picture: Float[Tensor, "*shape"]) -> np.ndarray:
     """Values in 0..1 to bytes."""
     return (picture.detach().clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()
+
+
+def _frames(skeleton: Skeleton, motion: Motion | Pose | None) -> Pose:
+    """The motion's poses with one batch axis."""
+    if motion is None:
+        return rest_pose(skeleton, frames=1)
+    pose = motion.pose if isinstance(motion, Motion) else motion
+    if pose.root.ndim == 1:
+        fields = (pose.root, pose.rotations, pose.offsets, pose.scales)
+        return Pose(*(None if field is None else field[None] for field in fields))  # type: ignore[arg-type]
+    if pose.root.ndim != 2:
+        raise JigdollError(f"a clip has one axis of frames, this pose has {pose.root.ndim - 1}; draw them one by one")
+    return pose
+
+
+def _following(shape: Float[Tensor, "frames points 3"], style: ClipStyle) -> Camera:
+    return follow(
+        shape,
+        azimuth=torch.tensor(style.azimuth, dtype=torch.float32),
+        elevation=style.elevation,
+        width=style.width,
+        height=style.height,
+        field_of_view=style.field_of_view,
+        smoothing=style.smoothing,
+        margin=style.margin,
+    )
+
+
+def _side_color(name: str) -> tuple[int, int, int]:
+    if name.lower().startswith(("left", "l_")):
+        return (214, 60, 50)
+    return (50, 90, 214) if name.lower().startswith(("right", "r_")) else (60, 60, 60)

@@ -66,6 +66,14 @@ def render_mesh(
     )
 
 
+def light_on(normals: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch"]:
+    """How bright the fixed lights make surfaces of these normals (of any length)."""
+    normals = torch.nn.functional.normalize(normals, dim=-1)
+    lights = torch.from_numpy(_LIGHTS).to(normals)
+    lamps = (normals @ lights[:, :3].T).clamp_min(0) @ lights[:, 3]
+    return float(_AMBIENT) + float(_SKY) * normals[..., 1] + lamps
+
+
 def vertex_normals(
     mesh: Mesh, vertices: Float[Tensor, "*batch vertices 3"] | None = None
 ) -> Float[Tensor, "*batch vertices 3"]:
