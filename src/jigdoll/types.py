@@ -160,7 +160,8 @@ class Source:
     nodes: tuple[int, ...]
     """The file's node behind each joint, -1 where we added the joint."""
     T_joint_node: Float[Tensor, "joints 4 4"]
-    """The file's node in our rigid joint frame (what scale its rest holds): T_file_node = T_file_world @ T_world_joint @ T_joint_node."""
+    """The file's node in our rigid joint frame (the scale that its rest holds):
+    T_file_node = inverse(T_world_file) @ T_world_joint @ T_joint_node."""
     repairs: tuple[str, ...] = ()
     """What was wrong with the file and how it was mended."""
 

@@ -7,7 +7,7 @@ import torch
 
 from jigdoll.formats.joints import free_skeleton, unique_names
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
-from jigdoll.math.transforms import split_scale
+from jigdoll.math.transforms import polar, split_scale
 from jigdoll.types import Motion, Pose, Skeleton
 
 _NEGLIGIBLE_OFFSET = 1e-6
@@ -59,13 +59,13 @@ def world_to_motion(
     offsets[:, 0] = 0.0
     linear = delta[..., :3, :3]
     scales = np.linalg.norm(linear, axis=-2)
-    rotations = split_scale(torch.from_numpy(np.concatenate([linear / scales[..., None, :], offsets[..., None]], -1)))
+    rotations, _ = polar(torch.from_numpy(linear / scales[..., None, :]))
     size = np.ptp(rest[:, :3, 3], axis=0).max() + 1e-9
     moves = np.abs(offsets).max() > _NEGLIGIBLE_OFFSET * size
     scaled = np.abs(scales - 1).max() > _NEGLIGIBLE_SCALE
     pose = Pose(
         root=torch.tensor(root, dtype=torch.float32),
-        rotations=matrix_to_quaternion(rotations[0][..., :3, :3]).float(),
+        rotations=matrix_to_quaternion(rotations).float(),
         offsets=torch.tensor(offsets, dtype=torch.float32) if moves else None,
         scales=torch.tensor(scales, dtype=torch.float32) if scaled else None,
     )

@@ -91,7 +91,8 @@ def axis_angle_to_quaternion(
 ) -> Float[Tensor, "*batch 4"]:
     """The rotation by an angle [rad] about a unit axis."""
     half = 0.5 * angle[..., None]
-    return torch.cat([half.cos().expand(*torch.broadcast_shapes(half.shape[:-1], axis.shape[:-1]), 1), half.sin() * axis], -1)
+    xyz = half.sin() * axis
+    return torch.cat([half.cos().expand(*xyz.shape[:-1], 1), xyz], -1)
 
 
 def compound_to_quaternion(
@@ -105,7 +106,7 @@ def compound_to_quaternion(
 def quaternion_to_compound(
     q: Float[Tensor, "*#batch 4"], axes: Float[Tensor, "*#batch 3 3"]
 ) -> Float[Tensor, "*batch 3"]:
-    """The compound angles [rad] of a rotation about orthonormal, right-handed `axes`; the middle one in +-90 degrees."""
+    """The compound angles [rad] of a rotation about orthonormal, right-handed `axes`; the middle one within pi/2."""
     m = axes.transpose(-1, -2) @ quaternion_to_matrix(q) @ axes
     middle = torch.asin(m[..., 0, 2].clamp(-1, 1))
     first = torch.atan2(-m[..., 1, 2], m[..., 2, 2])

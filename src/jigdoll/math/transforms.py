@@ -26,19 +26,22 @@ def rigid_inverse(T: Float[Tensor, "*batch 4 4"]) -> Float[Tensor, "*batch 4 4"]
     return transform(R_inverse, -(R_inverse @ T[..., :3, 3:])[..., 0])
 
 
-def apply(T: Float[Tensor, "*#batch 4 4"], points: Float[Tensor, "*#batch points 3"]) -> Float[Tensor, "*batch points 3"]:
+def apply(
+    T: Float[Tensor, "*#batch 4 4"], points: Float[Tensor, "*#batch points 3"]
+) -> Float[Tensor, "*batch points 3"]:
     """The points, mapped by the transform."""
     return points @ T[..., :3, :3].transpose(-1, -2) + T[..., None, :3, 3]
 
 
 def split_scale(T: Float[Tensor, "*batch 4 4"]) -> tuple[Float[Tensor, "*batch 4 4"], Float[Tensor, "*batch 3 3"]]:
-    """Polar decomposition: the rigid part of a transform and the symmetric stretch that comes before it.
-
-    A mirroring goes into the stretch, so the rigid part is always a proper rotation.
-    """
-    U, S, Vh = torch.linalg.svd(T[..., :3, :3])
-    sign = torch.linalg.det(U @ Vh).sign()
-    sign = torch.where(sign == 0, torch.ones_like(sign), sign)
-    rotation = (U @ Vh) * sign[..., None, None]
-    stretch = (Vh.transpose(-1, -2) @ (S[..., None] * Vh)) * sign[..., None, None]
+    """The rigid part of a transform and the symmetric stretch that comes before it."""
+    rotation, stretch = polar(T[..., :3, :3])
     return transform(rotation, T[..., :3, 3]), stretch
+
+
+def polar(linear: Float[Tensor, "*batch 3 3"]) -> tuple[Float[Tensor, "*batch 3 3"], Float[Tensor, "*batch 3 3"]]:
+    """Polar decomposition: a proper rotation and the symmetric stretch before it, which takes up any mirroring."""
+    U, S, Vh = torch.linalg.svd(linear)
+    sign = torch.linalg.det(U @ Vh).sign()
+    sign = torch.where(sign == 0, torch.ones_like(sign), sign)[..., None, None]
+    return (U @ Vh) * sign, (Vh.transpose(-1, -2) @ (S[..., None] * Vh)) * sign

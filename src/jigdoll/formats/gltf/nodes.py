@@ -121,9 +121,9 @@ def _local(document: Document, node: dict[str, Any]) -> tuple[Any, Any, Any]:
         matrix = np.array(document.floats(node, "matrix", 16, [])).reshape(4, 4).T
         return decompose(matrix)
     return (
-        document.floats(node, "translation", 3, [0, 0, 0]),
-        document.floats(node, "rotation", 4, [0, 0, 0, 1]),
-        document.floats(node, "scale", 3, [1, 1, 1]),
+        document.floats(node, "translation", 3, [0.0, 0.0, 0.0]),
+        document.floats(node, "rotation", 4, [0.0, 0.0, 0.0, 1.0]),
+        document.floats(node, "scale", 3, [1.0, 1.0, 1.0]),
     )
 
 

@@ -203,14 +203,14 @@ class PrimitiveReader:
             surface, factor, texture = older, "diffuseFactor", "diffuseTexture"
         if not isinstance(surface, dict):
             raise document.fail(f"materials[{index}] is not an object")
-        r, g, b, a = document.floats(surface, factor, 4, [1, 1, 1, 1])
+        r, g, b, a = document.floats(surface, factor, 4, [1.0, 1.0, 1.0, 1.0])
         info = surface.get(texture)
         if not isinstance(info, dict):
             return Look(str(name), (r, g, b, a))
         moved = info.get("extensions", {}) if isinstance(info.get("extensions", {}), dict) else {}
         moved = moved.get("KHR_texture_transform")
         moved = moved if isinstance(moved, dict) else {}
-        offset, scale = document.floats(moved, "offset", 2, [0, 0]), document.floats(moved, "scale", 2, [1, 1])
+        offset, scale = document.floats(moved, "offset", 2, [0.0, 0.0]), document.floats(moved, "scale", 2, [1.0, 1.0])
         angle = moved.get("rotation", 0.0)
         angle = float(angle) if type(angle) in (int, float) and np.isfinite(angle) else 0.0
         uv_set = document.number({**info, **moved}, "texCoord", 0)
