@@ -1,0 +1,196 @@
+"""The process that unpacks an FBX file with ufbx, started by `fbx.py`: python fbx_process.py IN OUT FPS.
+
+It runs apart because the binding (ufbx 0.0.5) counts references wrongly: an element taken from a list comes without a
+reference of its own, a list read as a buffer loses one, and scenes are not kept alive by their elements; the next
+garbage collection or the exit crashes. Here every wrapper gets a reference that is never given back (`_keep`), lists
+are walked instead of mapped, the collector is off and the process leaves without tearing down. Should a hostile file
+crash it all the same, the caller reports a damaged file and lives on. Nothing of jigdoll is imported, so that the
+process starts fast. The result is a .npz of plain arrays and one JSON text.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+MAX_MEMORY = 4 * 1024**3
+MAX_SAMPLES = 50_000_000
+"""Nodes times frames of all clips."""
+
+
+def _keep(wrapper: Any) -> Any:
+    """The same object, never to be freed."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(wrapper))
+    return wrapper
+
+
+def _items(values: Any) -> list[Any]:
+    """The elements of a list of ufbx, all kept."""
+    _keep(values)
+    return [_keep(_keep(values[i])) for i in range(len(values))]
+
+
+def _numbers(values: Any, dtype: type) -> np.ndarray:
+    """A list of ufbx as an array, without its faulty buffer interface."""
+    _keep(values)
+    return np.array([values[i] for i in range(len(values))], dtype=dtype)
+
+
+def matrix(m: Any) -> list[list[float]]:
+    """A 4x4 matrix from ufbx's four columns."""
+    columns = [m.c0, m.c1, m.c2, m.c3]
+    return [[column[row] for column in columns] for row in range(3)] + [[0.0, 0.0, 0.0, 1.0]]
+
+
+def unpack(path: str, fps: float) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Everything that jigdoll wants to know, as JSON-able values and arrays."""
+    import ufbx
+
+    scene = _keep(ufbx.load_file(path, load_external_files=False, node_depth_limit=512))
+    nodes, materials, stacks = _items(scene.nodes), _items(scene.materials), _items(scene.anim_stacks)
+    for others in (scene.textures, scene.bones, scene.skin_deformers, scene.skin_clusters, scene.anim_layers):
+        _items(others)
+    place = {node.typed_id: i for i, node in enumerate(nodes)}
+    arrays: dict[str, np.ndarray] = {"world": np.array([matrix(node.node_to_world) for node in nodes])}
+    axes = scene.settings.axes
+    about: dict[str, Any] = {
+        "unit": scene.settings.unit_meters,
+        "axes": [int(axes.right), int(axes.up), int(axes.front)],
+        "names": [node.name for node in nodes],
+        "parents": [place[node.parent.typed_id] if node.parent is not None else -1 for node in nodes],
+        "bones": [i for i, node in enumerate(nodes) if node.bone is not None],
+        "materials": [_material(material, arrays, i) for i, material in enumerate(materials)],
+        "parts": [],
+        "clips": [],
+        "notes": [],
+    }
+    material_place = {material.typed_id: i for i, material in enumerate(materials)}
+    for mesh in _items(scene.meshes):
+        for node in _items(mesh.instances):
+            _part(mesh, node, place, material_place, about, arrays)
+    _clips(ufbx, scene, stacks, fps, about, arrays)
+    return about, arrays
+
+
+def _material(material: Any, arrays: dict[str, np.ndarray], index: int) -> dict[str, Any]:
+    base, factor = material.pbr.base_color, material.pbr.base_factor
+    color = list(base.value_vec4) if base.has_value else [0.8, 0.8, 0.8, 1.0]
+    if factor.has_value:
+        color[:3] = [value * factor.value_vec4.x for value in color[:3]]
+    about: dict[str, Any] = {"name": material.name, "color": color, "file": "", "embedded": False}
+    texture = base.texture
+    if texture is not None and base.texture_enabled:
+        about["file"] = texture.relative_filename or texture.filename or ""
+        if len(texture.content):
+            arrays[f"image{index}"] = np.frombuffer(texture.content, np.uint8).copy()
+            about["embedded"] = True
+    return about
+
+
+def _part(
+    mesh: Any,
+    node: Any,
+    place: dict[int, int],
+    material_place: dict[int, int],
+    about: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+) -> None:
+    key = f"part{len(about['parts'])}"
+    points = _numbers(mesh.vertex_position.values, np.float64).reshape(-1, 3)
+    if mesh.num_faces == 0 or len(points) == 0:
+        return
+    faces = np.array([(face.index_begin, face.num_indices) for face in mesh.faces], dtype=np.int64).reshape(-1, 2)
+    begins, counts = faces[:, 0], faces[:, 1]
+    arrays[f"{key}_points"] = points
+    arrays[f"{key}_counts"], arrays[f"{key}_begins"] = counts, begins
+    arrays[f"{key}_corners"] = _numbers(mesh.vertex_position.indices, np.int64)
+    for name, attribute, width in (("uv", mesh.vertex_uv, 2), ("color", mesh.vertex_color, 4)):
+        if attribute.exists:
+            arrays[f"{key}_{name}_values"] = _numbers(attribute.values, np.float64).reshape(-1, width)
+            arrays[f"{key}_{name}_indices"] = _numbers(attribute.indices, np.int64)
+    materials = _items(node.materials) or _items(mesh.materials)
+    face_material = _numbers(mesh.face_material, np.int64)
+    arrays[f"{key}_materials"] = face_material if len(face_material) == len(counts) else np.zeros(len(counts), np.int64)
+    clusters = []
+    skins = _items(mesh.skin_deformers)
+    for i, cluster in enumerate(_items(skins[0].clusters) if skins else []):
+        if cluster.bone_node is None or cluster.num_weights == 0:
+            continue
+        arrays[f"{key}_skin{i}_vertices"] = _numbers(cluster.vertices, np.int64)
+        arrays[f"{key}_skin{i}_weights"] = _numbers(cluster.weights, np.float64)
+        clusters.append(
+            {
+                "key": f"{key}_skin{i}",
+                "node": place[cluster.bone_node.typed_id],
+                "geometry_to_bone": matrix(cluster.geometry_to_bone),
+                "bind_to_world": matrix(cluster.bind_to_world),
+            }
+        )
+    if len(skins) > 1:
+        about["notes"].append(f"mesh {mesh.name!r} has {len(skins)} skins; the first one is used")
+    if skins and int(skins[0].skinning_method) >= 2:
+        about["notes"].append(f"mesh {mesh.name!r} asks for dual quaternion skinning; it is skinned linearly")
+    about["parts"].append(
+        {
+            "key": key,
+            "name": mesh.name,
+            "node": place[node.typed_id],
+            "geometry_to_world": matrix(node.geometry_to_world),
+            "materials": [material_place[material.typed_id] for material in materials],
+            "clusters": clusters,
+        }
+    )
+
+
+def _clips(
+    ufbx: Any, scene: Any, stacks: list[Any], fps: float, about: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    """World matrices of all nodes over each clip [frames nodes 4 4], as ufbx evaluates it."""
+    count = len(about["names"])
+    spent = 0
+    for stack in stacks:
+        anim = _keep(stack.anim)
+        begin, length = stack.time_begin, stack.time_end - stack.time_begin
+        if length <= 0:  # the file does not say how long the clip is: its keys do
+            baked = _keep(ufbx.bake_anim(scene, anim))
+            begin, length = baked.key_time_min, baked.key_time_max - baked.key_time_min
+        frames = round(length * fps) + 1 if 0 <= length < 1e6 else 0
+        spent += frames * count
+        if frames < 1 or spent > MAX_SAMPLES:
+            about["notes"].append(f"clip {stack.name!r} of {length:g} s was left out")
+            continue
+        world = np.zeros((frames, count, 4, 4), np.float32)
+        for frame in range(frames):
+            posed = ufbx.evaluate_scene(scene, anim, begin + frame / fps)
+            world[frame] = [matrix(node.node_to_world) for node in _items(posed.nodes)[:count]]
+        arrays[f"clip{len(about['clips'])}"] = world
+        about["clips"].append(stack.name)
+
+
+def main() -> None:
+    """Unpack argv[1] into argv[2]; on failure write the reason to stderr."""
+    gc.disable()
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    except (ImportError, ValueError, OSError):
+        pass  # no such limit on this system: the caller's time limit remains
+    try:
+        about, arrays = unpack(sys.argv[1], float(sys.argv[3]))
+        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        with open(sys.argv[2], "wb") as file:
+            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+    except Exception as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}"[:500])
+        sys.stderr.flush()
+        os._exit(3)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
