@@ -19,10 +19,11 @@ def read_limited(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> by
             raise FileFormatError(f"{path}: there is no such file; check the path")
         if not path.is_file():
             raise FileFormatError(f"{path}: this is a folder or a device, not a file; name a file")
+        size = path.stat().st_size
         with path.open("rb") as file:
-            # One byte more than allowed tells a file that is too large, even if it grows while we read.
-            data = file.read(max_bytes + 1) if path.stat().st_size <= max_bytes else b""
-            size = max(len(data), path.stat().st_size)
+            # One byte more than there should be tells a file that grows while we read.
+            data = file.read(min(size, max_bytes) + 1) if size <= max_bytes else b""
+        size = max(size, len(data))
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{path}: cannot be read ({error}); check the path and its permissions") from error
     if size > max_bytes:
