@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test lint bench test-blender lock clean
+
+demo: $(VENV)/.core  ## A built-in character walks: GLB, BVH, video and a contact sheet in out/demo.
+	$(BIN)/jigdoll demo --out out/demo
+
+test: $(VENV)/.dev tests/validator/node_modules lint  ## Style, types, layers, then the whole suite.
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+bench: $(VENV)/.dev  ## The quick form of every benchmark.
+	$(BIN)/pip install -q -r requirements-bench.txt -c requirements-dev.lock
+	for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
+
+test-blender: $(VENV)/.dev .venv-blender/.done  ## Blender as the judge of what we read and write.
+	JIGDOLL_BLENDER_PYTHON=$(CURDIR)/.venv-blender/bin/python $(BIN)/python -m pytest tests/test_blender.py tests/test_fbx.py
+
+# torch first and alone: its pin decides that no CUDA package is pulled in.
+$(VENV)/.core: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q torch==2.13.0
+	$(BIN)/pip install -q -r requirements.lock
+	$(BIN)/pip install -q --no-deps -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core requirements-dev.lock
+	$(BIN)/pip install -q -r requirements-dev.lock
+	touch $@
+
+# The Khronos validator is optional: without npm its tests skip and say so.
+tests/validator/node_modules:
+	-cd tests/validator && npm install --silent --no-audit --no-fund --no-package-lock
+
+.venv-blender/.done:
+	$(PYTHON) -m venv .venv-blender
+	.venv-blender/bin/pip install -q bpy==5.0.1
+	touch $@
+
+clean:
+	rm -rf out runs .pytest_cache .ruff_cache .hypothesis

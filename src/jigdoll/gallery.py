@@ -1,0 +1,119 @@
+"""Pictures and films for people: the zoo on one sheet, a clip as a film or a contact sheet, the demo."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+from jigdoll import zoo
+from jigdoll.export import resample, save
+from jigdoll.formats import video
+from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, draw_turntable, picture_of, to_uint8
+from jigdoll.types import Motion, Pose, RiggedAsset
+from jigdoll.zoo.gaits import reference_motion
+
+Progress = Callable[[float, str], None]
+
+
+def film(
+    target: str | Path,
+    asset: RiggedAsset,
+    motion: Motion | None = None,
+    *,
+    mode: Literal["mesh", "splats", "clay"] = "mesh",
+    size: tuple[int, int] = (480, 360),
+    azimuth: float = 60.0,
+    elevation: float = 12.0,
+    fps: float = 24.0,
+    ground: bool = True,
+    shadow: bool = True,
+    skeleton: bool = False,
+    frames: int = 12,
+    progress: Progress = lambda fraction, what: None,
+) -> Path:
+    """A clip as .mp4, .gif, .webp, or as a .png contact sheet; a turntable where there is no motion."""
+    target = Path(target)
+    style = ClipStyle(
+        mode=mode,
+        width=size[0],
+        height=size[1],
+        azimuth=(azimuth,),
+        elevation=elevation,
+        ground=ground,
+        shadow=shadow,
+        skeleton=skeleton,
+    )
+    sheet = target.suffix.lower() == ".png"
+    progress(0.1, "drawing")
+    with torch.no_grad():
+        if motion is None:
+            pictures = draw_turntable(asset, style=style, frames=frames if sheet else round(2 * fps))[0]
+        else:
+            motion = _picked(motion, frames) if sheet else resample(motion, fps)
+            pictures = draw_clip(asset, motion, style=style)[0]
+    progress(0.9, "encoding")
+    if sheet:
+        columns = int(np.ceil(np.sqrt(len(pictures) * 1.4)))
+        return video.write_picture(target, contact_sheet(to_uint8(pictures), columns))
+    return video.write(target, pictures, fps=fps)
+
+
+def zoo_sheet(
+    target: str | Path,
+    *,
+    action: str = "walk",
+    seed: int = 0,
+    size: int = 160,
+    columns: int = 6,
+    progress: Progress = lambda fraction, what: None,
+) -> Path:
+    """Every built-in character at rest and in the middle of an action."""
+    pictures, labels = [], []
+    for index, name in enumerate(zoo.SPECIES):
+        progress(index / len(zoo.SPECIES), name)
+        asset = zoo.make(name, seed=seed)
+        motion = reference_motion(asset, action, seconds=1.0, fps=24.0)
+        middle = _frame(motion, len(motion) // 2)
+        style = ClipStyle(width=size, height=size, azimuth=(60.0,))
+        pictures += [picture_of(asset, azimuth=60.0, size=size), to_uint8(draw_clip(asset, middle, style=style)[0, 0])]
+        labels += [name.replace("_", " "), action]
+    return video.write_picture(Path(target), contact_sheet(pictures, 2 * columns, labels))
+
+
+def demo(
+    out: str | Path,
+    *,
+    name: str = "fox",
+    action: str = "walk",
+    seconds: float = 2.0,
+    progress: Progress = lambda fraction, what: None,
+) -> list[Path]:
+    """A built-in character with its reference gait, in every form that people open."""
+    out = Path(out)
+    progress(0.0, f"sculpting a {name}")
+    asset = zoo.make(name)
+    motion = reference_motion(asset, action, seconds=seconds, fps=24.0, loop=True)
+    stem = out / f"{name}_{action}"
+    progress(0.2, "writing the character")
+    written = [save(stem.with_suffix(".glb"), asset, [motion]), save(stem.with_suffix(".bvh"), asset, [motion])]
+    progress(0.3, "filming")
+    written.append(film(stem.with_suffix(".mp4"), asset, motion))
+    progress(0.8, "drawing the contact sheet")
+    written.append(film(stem.with_suffix(".png"), asset, motion, size=(240, 200), frames=12))
+    progress(1.0, "done")
+    return written
+
+
+def _picked(motion: Motion, count: int) -> Motion:
+    """So many frames, evenly spread, of which the last is not the first again."""
+    places = torch.linspace(0, max(len(motion) - 1, 0), count + 1)[:-1].round().long().unique()
+    return Motion(_frame(motion, places), motion.fps, motion.name)
+
+
+def _frame(motion: Motion, index: int | torch.Tensor) -> Pose:
+    pose = motion.pose
+    offsets = None if pose.offsets is None else pose.offsets[index]
+    scales = None if pose.scales is None else pose.scales[index]
+    return Pose(pose.root[index], pose.rotations[index], offsets, scales)
