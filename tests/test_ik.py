@@ -16,6 +16,7 @@ from jigdoll.rig.ik import (
     make_chain,
     rotation_between,
     solve,
+    stack_chains,
     two_bone_bend,
 )
 from jigdoll.rig.kinematics import forward, make_skeleton, rest_pose, rest_transforms
@@ -66,7 +67,8 @@ def test_the_end_reaches_every_target_within_reach(skeleton: Skeleton, seed: int
 
 def test_two_bones_follow_the_law_of_cosines() -> None:
     # 3-4-5: the far ends of bones 3 and 4 are 5 apart when the bend between them is a right angle.
-    bend = two_bone_bend(3.0, 4.0, torch.tensor([5.0, 7.0, 8.0, 1.0], dtype=torch.float64))
+    distance = torch.tensor([5.0, 7.0, 8.0, 1.0], dtype=torch.float64)
+    bend = two_bone_bend(0 * distance + 3, 0 * distance + 4, distance)
     assert torch.allclose(bend, torch.tensor([math.pi / 2, 0.0, 0.0, math.pi], dtype=torch.float64), atol=1e-12)
 
 
@@ -185,6 +187,17 @@ def test_the_shortest_rotation_turns_any_direction_into_any_other() -> None:
     assert torch.allclose(unit(moved, dim=-1), unit(b, dim=-1), atol=1e-6)
     assert torch.allclose(R @ R.transpose(-1, -2), torch.eye(3, dtype=torch.float64).expand_as(R), atol=1e-6)
     assert torch.allclose(torch.linalg.det(R), torch.ones(200, dtype=torch.float64), atol=1e-6)
+
+
+def test_stacked_chains_are_solved_as_each_alone() -> None:
+    other = leg((0, 0.6, 0), (0, -0.25, -0.1), (0, -0.2, 0.15), (0, -0.15, -0.05))
+    chains = [make_chain(skeleton, range(4)) for skeleton in (DOG, other)]
+    target = torch.stack([reachable(chain, 30, 7) for chain in chains])
+    together = solve(stack_chains(chains), target)
+    for i, chain in enumerate(chains):
+        alone = solve(chain, target[i])
+        assert torch.allclose(together.turns[i], alone.turns, atol=1e-9)
+        assert torch.allclose(together.bends[i], alone.bends, atol=1e-9)
 
 
 def test_a_chain_of_one_joint_and_a_bone_without_length_are_refused() -> None:

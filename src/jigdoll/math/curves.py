@@ -14,10 +14,9 @@ def smoothstep(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     return x * x * x * (x * (6 * x - 15) + 10)
 
 
-def cycloid(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """From 0 to 1 over 0..1 with no speed at either end: how a foot swings forwards."""
-    x = x.clamp(0, 1)
-    return x - torch.sin(2 * math.pi * x) / (2 * math.pi)
+def ease(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """From 0 to 1 over 0..1 along half a cosine, with no speed at either end: how a foot swings forwards."""
+    return 0.5 - 0.5 * torch.cos(math.pi * x.clamp(0, 1))
 
 
 def keyframes(

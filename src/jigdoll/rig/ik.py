@@ -8,7 +8,7 @@ is D_j = D_parent @ d_j, and a bone that points along b at rest points along D_j
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -28,22 +28,24 @@ MOST_BONES = 12
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A limb as inverse kinematics sees it: its bones at rest and the hinge between each two."""
+    """A limb as inverse kinematics sees it: its bones at rest and the hinge between each two; or several, stacked."""
 
-    bones: Float[Tensor, "bones 3"]
+    bones: Float[Tensor, "*chains bones 3"]
     """From each joint to the next [m], world axes, rest."""
-    hinges: Float[Tensor, "bends 3"]
+    hinges: Float[Tensor, "*chains bends 3"]
     """Unit axis about which each inner joint folds further, world axes, rest."""
-    rest: Float[Tensor, " bends"]
+    rest: Float[Tensor, "*chains bends"]
     """How far each inner joint is bent at rest [rad]."""
-    lowest: Float[Tensor, " bends"]
-    highest: Float[Tensor, " bends"]
+    lowest: Float[Tensor, "*chains bends"]
+    highest: Float[Tensor, "*chains bends"]
+    most: Float[Tensor, "*chains"]
+    """Where in the shared range 0 .. 1 folding stops to bring the ends closer (a folded zigzag opens again)."""
 
     @property
     def reach(self) -> tuple[float, float]:
-        """The shortest and the longest distance between the ends [m]."""
-        distances = [end_offset(self, b).norm(dim=-1) for b in (self.lowest, _bends(self, self.rest, _most(self)))]
-        return float(distances[1]), float(distances[0])
+        """The shortest and the longest distance between the ends of a single chain [m]."""
+        ends = [end_offset(self, bends) for bends in (_bends(self, self.rest, self.most), self.lowest)]
+        return float(ends[0].norm()), float(ends[1].norm())
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +106,20 @@ def make_chain(
         highest.append(max(min(bend + high, MOST_BEND), lowest[-1] + 1e-3, bend))
         hinges.append(hinge)
         rest.append(bend)
-    return Chain(
-        bones,
-        torch.stack(hinges) if hinges else bones.new_zeros(0, 3),
-        *(bones.new_tensor(x) for x in (rest, lowest, highest)),
+    chain = Chain(
+        bones=bones,
+        hinges=torch.stack(hinges) if hinges else bones.new_zeros(0, 3),
+        rest=bones.new_tensor(rest),
+        lowest=bones.new_tensor(lowest),
+        highest=bones.new_tensor(highest),
+        most=bones.new_tensor(1.0),
     )
+    return replace(chain, most=_most(chain))
+
+
+def stack_chains(chains: Sequence[Chain]) -> Chain:
+    """Chains with the same number of bones as one, for targets with the axes (chains, frames)."""
+    return Chain(*(torch.stack([getattr(c, f.name) for c in chains])[:, None] for f in fields(Chain)))
 
 
 def solve(
@@ -124,25 +135,28 @@ def solve(
     bends = _solve_bends(chain, distance, chain.rest if prefer is None else prefer.to(chain.bones))
     end = end_offset(chain, bends)
     # First undo how folding tilts the chain, within its own plane; then swing to the target the shortest way.
-    at_rest = end_offset(chain, chain.rest)
-    level = rotation_between(end, at_rest.expand_as(end))
-    first = rotation_between(at_rest.expand_as(target), target) @ level
-    turns = [first] + [axis_matrix(chain.hinges[i], bends[..., i] - chain.rest[i]) for i in range(len(chain.hinges))]
+    at_rest = end_offset(chain, chain.rest).expand_as(end)
+    first = rotation_between(at_rest, target) @ rotation_between(end, at_rest)
+    turns = [first]
+    for i in range(chain.hinges.shape[-2]):
+        turns.append(axis_matrix(chain.hinges[..., i, :], bends[..., i] - chain.rest[..., i]))
     gap = (end.norm(dim=-1) - distance).abs()
     return Solution(torch.stack(turns, dim=-3), bends, gap)
 
 
 def end_offset(chain: Chain, bends: Float[Tensor, "*batch bends"]) -> Float[Tensor, "*batch 3"]:
     """From the chain's start to its end when the first bone keeps its rest direction [m]."""
-    offset = chain.bones[-1].expand(*bends.shape[:-1], 3)
-    for i in reversed(range(len(chain.hinges))):
-        offset = chain.bones[i] + _rotate(offset, chain.hinges[i], bends[..., i] - chain.rest[i])
+    offset = chain.bones[..., -1, :].expand(*bends.shape[:-1], 3)
+    for i in reversed(range(chain.hinges.shape[-2])):
+        offset = chain.bones[..., i, :] + _rotate(offset, chain.hinges[..., i, :], bends[..., i] - chain.rest[..., i])
     return offset
 
 
-def two_bone_bend(upper: float, lower: float, distance: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+def two_bone_bend(
+    upper: Float[Tensor, "*#batch"], lower: Float[Tensor, "*#batch"], distance: Float[Tensor, "*#batch"]
+) -> Float[Tensor, "*batch"]:
     """The bend between two bones whose far ends are so far apart (law of cosines), clamped to what they reach [rad]."""
-    cosine = (distance.square() - upper * upper - lower * lower) / (2 * upper * lower)
+    cosine = (distance.square() - upper.square() - lower.square()) / (2 * upper * lower)
     return torch.acos(cosine.clamp(-1, 1))
 
 
@@ -176,8 +190,8 @@ def cross_matrix(v: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch 3 3"]:
     return torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], dim=-1).unflatten(-1, (3, 3))
 
 
-def axis_matrix(axis: Float[Tensor, "3"], angle: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch 3 3"]:
-    """The rotation by an angle [rad] about one fixed unit axis."""
+def axis_matrix(axis: Float[Tensor, "*#batch 3"], angle: Float[Tensor, "*#batch"]) -> Float[Tensor, "*batch 3 3"]:
+    """The rotation by an angle [rad] about a unit axis."""
     K = cross_matrix(axis)
     s, c = angle.sin()[..., None, None], angle.cos()[..., None, None]
     return torch.eye(3, dtype=axis.dtype, device=axis.device) + s * K + (1 - c) * (K @ K)
@@ -187,43 +201,61 @@ def _solve_bends(
     chain: Chain, distance: Float[Tensor, "*batch"], middle: Float[Tensor, "*#batch bends"]
 ) -> Float[Tensor, "*batch bends"]:
     """The bends that put the ends so far apart."""
-    if len(chain.hinges) == 0:
+    count = chain.hinges.shape[-2]
+    if count == 0:
         return distance.new_zeros(*distance.shape, 0)
-    if len(chain.hinges) == 1:
-        upper, lower = (float(b.norm()) for b in chain.bones)
+    if count == 1:
+        upper, lower = chain.bones.norm(dim=-1).unbind(-1)
         return two_bone_bend(upper, lower, distance)[..., None].clamp(chain.lowest, chain.highest)
+
+    def excess(fold: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        return end_offset(chain, _bends(chain, middle, fold)).norm(dim=-1) - distance
+
     low = torch.zeros_like(distance)
-    high = low + _most(chain)
-    for _ in range(44):
-        halfway = 0.5 * (low + high)
-        too_long = end_offset(chain, _bends(chain, middle, halfway)).norm(dim=-1) > distance
-        low, high = torch.where(too_long, halfway, low), torch.where(too_long, high, halfway)
+    high = low + chain.most
+    at_low, at_high = excess(low), excess(high)
+    # Out of reach there is no bracket: stay at the end that comes closest.
+    high = torch.where(at_low <= 0, low, high)
+    low = torch.where(at_high >= 0, high, low)
+    was_above = at_low > 0
+    for step in range(50):
+        # Bisection to get into the basin, then false position with halved weights (Illinois).
+        fraction = 0.5 if step < 3 else (at_low / (at_low - at_high).clamp_min(1e-300)).clamp(0.0, 1.0)
+        fold = low + fraction * (high - low)
+        now = excess(fold)
+        if step >= 3 and bool(((now.abs() < 1e-13 + 1e-12 * distance) | (high <= low)).all()):
+            return _bends(chain, middle, fold)
+        above = now > 0
+        weight = torch.where((above == was_above) & (step > 0), 0.5, 1.0)
+        at_low, at_high = torch.where(above, now, weight * at_low), torch.where(above, weight * at_high, now)
+        low, high, was_above = torch.where(above, fold, low), torch.where(above, high, fold), above
     return _bends(chain, middle, 0.5 * (low + high))
 
 
 def _bends(
-    chain: Chain, middle: Float[Tensor, "*#batch bends"], fold: Float[Tensor, "*batch"] | float
+    chain: Chain, middle: Float[Tensor, "*#batch bends"], fold: Float[Tensor, "*batch"]
 ) -> Float[Tensor, "*batch bends"]:
     """The bends at a place 0 (straight) .. 1 (folded) of the shared range: a power curve, `middle` at one half."""
     room = chain.highest - chain.lowest
     share = ((middle - chain.lowest) / room).clamp(0.002, 0.998)
     power = share.log() / math.log(0.5)
-    u = torch.as_tensor(fold).to(middle)
-    return chain.lowest + room * u[..., None].clamp_min(1e-12) ** power
+    return chain.lowest + room * fold[..., None].clamp_min(1e-12) ** power
 
 
-def _most(chain: Chain) -> float:
-    """Where folding stops to bring the ends closer (a folded zigzag opens again)."""
+def _most(chain: Chain) -> Float[Tensor, ""]:
+    """Where folding stops to bring the ends of a single chain closer."""
     if len(chain.hinges) < 2:
-        return 1.0
+        return chain.most
     u = torch.linspace(0.0, 1.0, 201, dtype=chain.bones.dtype)
-    distances = end_offset(chain, _bends(chain, chain.rest, u)).norm(dim=-1)
-    rising: Bool[Tensor, " steps"] = distances.diff() > 0
-    return float(u[int(rising.float().argmax())]) if bool(rising.any()) else 1.0
+    distances = end_offset(chain, _bends(chain, chain.rest.expand(201, -1), u)).norm(dim=-1)
+    # A wrist that starts beyond straight may first lengthen the chain a little: look from its longest place on.
+    start = int(distances.argmax())
+    rising: Bool[Tensor, " steps"] = distances[start:].diff() > 0
+    return u[start + int(rising.float().argmax())] if bool(rising.any()) else chain.most
 
 
 def _rotate(
-    v: Float[Tensor, "*batch 3"], axis: Float[Tensor, "3"], angle: Float[Tensor, "*batch"]
+    v: Float[Tensor, "*batch 3"], axis: Float[Tensor, "*#batch 3"], angle: Float[Tensor, "*batch"]
 ) -> Float[Tensor, "*batch 3"]:
     """Rodrigues' formula."""
     s, c = angle.sin()[..., None], angle.cos()[..., None]

@@ -29,8 +29,8 @@ _WORDS: dict[str, set[str]] = {
     "spine": set("root pelvis hips hip spine chest torso abdomen body back ribcage thorax waist belly center".split()),
 }
 _IGNORED = set(
-    "ik pole target ctrl control helper roll twist hair cloth skirt sec eye eyes eyelid brow ear ears antenna jaw mouth tongue "
-    "feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose".split()
+    "ik pole target ctrl control helper roll twist hair cloth skirt sec eye eyes eyelid brow ear ears antenna jaw "
+    "mouth tongue feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose".split()
 )
 _FINGERS = set("thumb index middle ring pinky little finger fingers digit claw".split())
 
@@ -60,14 +60,13 @@ def find_limbs(skeleton: Skeleton) -> tuple[Limb, ...]:
     head = _head(skeleton, P, said, sides, attached)
     tail = _tail(skeleton, P, said, sides, set(head))
     spine = _spine(skeleton, limbs, head)
-    for kind, joints in (("spine", spine), ("head", head), ("tail", tail)):
-        if joints:
-            limbs.append(Limb(kind, "middle", 0, tuple(joints)))
-    return tuple(limbs)
+    middle = (Limb("spine", "middle", 0, tuple(spine)), Limb("head", "middle", 0, tuple(head)))
+    middle = (*middle, Limb("tail", "middle", 0, tuple(tail)))
+    return (*limbs, *(limb for limb in middle if limb.joints))
 
 
 def read_name(name: str) -> _Joint:
-    """What a joint's name says: words split at case, digits and separators, whatever prefix the tool puts before them."""
+    """What a joint's name says: its words, split at case, digits and separators, without the prefix of a tool."""
     bare = re.sub(r"^.*[:|]", "", name)
     bare = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", bare)
     words = [w for w in re.split(r"[^A-Za-z]+", bare.lower().replace("up leg", "upleg")) if w]
