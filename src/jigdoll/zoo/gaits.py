@@ -30,9 +30,10 @@ from jigdoll.zoo.gaits_style import (
 )
 
 GRAVITY = 9.81
-TURN_PER_STRIDE = 0.65
+TURN_PER_STRIDE = 0.5
 """How far a turning body comes round in one stride [rad]."""
-MOST_DROP = 0.1
+MOST_TRIES = 16
+MOST_DROP = 0.045
 """How much of the leg length the body may be lowered for a long stride; longer ones are shortened."""
 
 
@@ -99,6 +100,7 @@ def reference_clip(
     t = torch.arange(frames + 1, dtype=torch.float64) / fps
     lasts = frames / fps if loop else None
     puppet, feet, period, pace = _perform(a, name, action, t, seed=seed, speed=speed, loop=lasts)
+    puppet.keep_off_ground()
     gap = puppet.stand(feet)
     legs = tuple(f"{leg.side}_{leg.rank}" for leg in a.legs)
     return Clip(puppet.motion(fps, action), feet.stance, legs, period, pace, gap)
@@ -115,8 +117,7 @@ def _perform(
     if action == "fly":
         return fly(a, t, seed=seed, loop=loop, speed=speed)
     if action == "jump":
-        puppet, feet, period, pace = leap(a, t, seed=seed, loop=loop, speed=speed)
-        return *_settled(puppet, feet, period), pace
+        return leap(a, t, seed=seed, loop=loop, speed=speed)
     style = _styles(a, name)[action]
     turn = {"turn_left": 1.0, "turn_right": -1.0}.get(action, 0.0)
     puppet, feet, stepping, pace = locomote(a, style, t, speed=speed, turn=turn, seed=seed, loop=loop)
@@ -164,24 +165,33 @@ def locomote(
 ) -> tuple[Puppet, Feet, Stepping, float]:
     """Walk, run, creep ...: whatever is told by a style alone; `turn` +1 to the left, -1 to the right."""
     style, tempo, start = varied(style, seed)
-    lifts = tuple(style.lift * a.leg_length for _ in a.legs)
-    shrink = 1.0
+    shrink, tries = 1.0, 0
     while True:
-        stepping, pace = _stepping(a, style, lifts, speed=speed, tempo=tempo, start=start, shrink=shrink, loop=loop)
+        stepping, pace = _stepping(a, style, speed=speed, tempo=tempo, start=start, shrink=shrink, loop=loop)
         course = straight(pace) if not turn else arc(pace, turn * TURN_PER_STRIDE / stepping.period)
         puppet = Puppet(a, len(t))
         ride(puppet, style, stepping, course, t)
         feet = step_feet(a, stepping, course, t)
-        drop = puppet.lower_to(feet)
-        if drop <= MOST_DROP * a.leg_length or shrink < 0.3:
+        drop, squeeze = puppet.lower_to(feet)
+        too_long, too_deep = drop > MOST_DROP * a.leg_length, squeeze > 0
+        tries += 1
+        if tries == MOST_TRIES or not (too_long or too_deep):
             return puppet, feet, stepping, pace
-        shrink *= 0.93
+        if too_long:
+            shrink *= 0.94
+        if too_deep:
+            style = _shallower(style)
+
+
+def _shallower(style: Style) -> Style:
+    """The same with less up and down, for legs that cannot fold so far."""
+    less = {name: 0.88 * getattr(style, name) for name in ("bob", "crouch", "lift", "push")}
+    return replace(style, **less)
 
 
 def _stepping(
     a: Anatomy,
     style: Style,
-    lifts: tuple[float, ...],
     *,
     speed: float | None,
     tempo: float,
@@ -200,7 +210,7 @@ def _stepping(
         if speed is None:
             pace = stride / period
     duties = tuple(min(max(style.duty, 0.2), 0.85) for _ in a.legs)
-    phases = leg_phases(style.pattern, a)
+    phases, lifts = leg_phases(style.pattern, a), tuple(style.lift * L for _ in a.legs)
     stepping = Stepping(
         period, phases, duties, lifts, heel=style.heel, push=style.push, curl=style.curl, width=style.width, start=start
     )

@@ -80,6 +80,8 @@ class _Leap:
     """Speed at take-off [m/s], and at landing downwards."""
     length: float
     dip: float
+    push: float = 0.8
+    """How far feet roll onto their toes at take-off [rad]."""
 
     @property
     def period(self) -> float:
@@ -113,22 +115,29 @@ def leap(
     number = (beat / plan.period).floor()
     now = beat - number * plan.period
     first = float(_leap_ahead(plan, beat[:1], number[:1], now[:1])[0])
-    puppet = Puppet(a, len(t))
-    _leap_body(puppet, plan, _leap_ahead(plan, beat, number, now) - first, now)
-    feet = _leap_feet(a, plan, number, now, first)
-    return puppet, feet, plan.period * scale, plan.length / (plan.period * scale)
+    while True:
+        feet = _leap_feet(a, plan, number, now, first)
+        puppet = Puppet(a, len(t))
+        _leap_body(puppet, plan, _leap_ahead(plan, beat, number, now) - first, now)
+        squeeze = puppet.lower_to(feet)[1]
+        if squeeze <= 0 or plan.dip < 0.02 * a.leg_length:
+            return puppet, feet, plan.period * scale, plan.length / (plan.period * scale)
+        # Some leg cannot fold that far: dip less deep.
+        plan = replace(plan, dip=0.85 * plan.dip, push=0.85 * plan.push)
 
 
 def _plan_leap(a: Anatomy, height: float, length: float, tempo: float) -> _Leap:
     """Times and sizes from the leg's length: a pendulum's tau = sqrt(L / g) sets the pace."""
     L = a.leg_length
     tau = math.sqrt(L / GRAVITY)
+    # No deeper than the least foldable leg can follow.
+    room = min(float((a.points[leg.joints[-1]] - a.points[leg.joints[0]]).norm()) - leg.reach[0] for leg in a.legs)
     up = math.sqrt(2 * GRAVITY * height * L)
     spans = (0.55 * tau, 1.3 * tau * tempo, 0.7 * tau * tempo, 1.2 * tau * tempo, 0.6 * tau, 2 * up / GRAVITY)
     keys = [0.0]
     for span in spans:
         keys.append(keys[-1] + span)
-    return _Leap(tuple(keys), height * L, up, length * L, 0.24 * L)
+    return _Leap(tuple(keys), height * L, up, length * L, min(0.24 * L, 0.6 * room))
 
 
 def _leap_ahead(plan: _Leap, beat: Curve, number: Curve, now: Curve) -> Curve:
@@ -162,7 +171,8 @@ def _leap_body(puppet: Puppet, plan: _Leap, ahead: Curve, now: Curve) -> None:
     phase = now / plan.period
     wag_tail(puppet, phase, 0.0, sway=0.0, lift=0.15)
     for joint in a.tail[:2]:
-        puppet.turn(joint, euler(zero, zero, -0.25 * keyframes(now, times, (0.6, 0.3, 0, 0, -0.4, 0.9, 0.2, 0.6))))
+        flick = 0.1 * keyframes(now, times, (0.6, 0.3, 0, 0, 0.2, 0.9, 0.2, 0.6))
+        puppet.turn(joint, euler(zero, zero, flick - 0.6 * pitch))
     _throw_arms(puppet, times, now)
     for wing in a.wings:
         lift_wing(puppet, wing, 0.35 * keyframes(now, times, (0.6, 0.1, 0, 0, -0.1, 0.8, 1.0, 0.6)))
@@ -186,13 +196,13 @@ def _leap_feet(a: Anatomy, plan: _Leap, number: Curve, now: Curve, first: float)
     """All feet leave and arrive together; of four, the fore feet a moment earlier."""
     k, ends = plan.keys, []
     for leg in a.legs:
-        early = 0.25 * (k[5] - k[4]) if a.plan == "quadruped" and leg.rank == 0 else 0.0
+        early = 0.2 * (k[5] - k[4]) if a.plan == "quadruped" and leg.rank == 0 else 0.0
         ends.append((k[5] - early, k[6] - early))
-    stepping = Stepping(plan.period, (0.0,), (0.5,), (0.0,), heel=0.0, push=0.8, curl=0.9, width=1.0)
+    stepping = Stepping(plan.period, (0.0,), (0.5,), (0.0,), heel=0.0, push=plan.push, curl=0.9, width=1.0)
     return window_feet(
         a, stepping, number, now, plan.period, ends,
         hold=lambda n: (torch.stack([0 * n, 0 * n, n * plan.length - first], -1), 0 * n),
-        lift=plan.rise + 0.22 * a.leg_length,
+        rise=plan.rise, tuck=min(0.25 * a.leg_length, 0.9 * plan.dip),
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """A skeleton as a gait sees it: legs with their feet, the trunk that carries them, and all that swings along."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -34,6 +35,8 @@ class Leg:
     """Where the toe ends; it stays planted too."""
     heel: Float[Tensor, "3"]
     """The heel of a flat foot at rest [m], world; the toe of any other."""
+    reach: tuple[float, float]
+    """Shortest and longest distance between the ends of the chain [m]."""
     sprawled: bool
     """Whether the foot stands well outside the hip."""
 
@@ -89,6 +92,7 @@ class Anatomy:
         return next(other for other in self.legs if other.rank == leg.rank and other.side != leg.side)
 
 
+@lru_cache(maxsize=64)
 def study(skeleton: Skeleton) -> Anatomy:
     """Find legs, feet and trunk; a body without pairs of legs cannot walk and is refused."""
     limbs = find_limbs(skeleton)
@@ -101,7 +105,8 @@ def study(skeleton: Skeleton) -> Anatomy:
     plans: dict[int, Plan] = {1: "biped", 2: "quadruped", 3: "hexapod", 4: "octopod"}
     if len(left) != len(right) or len(left) not in plans:
         raise RigError(
-            f"a gait needs one to four pairs of legs; this rig shows {len(left)} on the left and {len(right)} on the right"
+            f"a gait needs one to four pairs of legs; this rig shows {len(left)} left and {len(right)} right legs, "
+            "so name its joints left_hip, left_knee ... or use another rig"
         )
     legs = tuple(_leg(skeleton, points, limb, pairs=len(left)) for limb in (*left, *right))
     head = by_kind["head"][0].joints if by_kind["head"] else ()
@@ -147,11 +152,10 @@ def _leg(skeleton: Skeleton, points: Float[Tensor, "joints 3"], limb: Limb, *, p
     out = points[toe] - points[joints[0]]
     sprawled = float(out[0].abs()) > 0.4 * abs(float(out[1]))
     front = pairs > 1 and limb.rank == 0
-    chain = make_chain(
-        skeleton, joints, hint=(-1.0, 0.0, 0.0) if front else (1.0, 0.0, 0.0), folds=_wrist(points, joints)
-    )
+    folds = {} if sprawled else _wrist(points, joints)
+    chain = make_chain(skeleton, joints, hint=(-1.0, 0.0, 0.0) if front else (1.0, 0.0, 0.0), folds=folds)
     assert limb.side != "middle"
-    return Leg(limb.side, limb.rank, chain, tuple(joints), foot, toe, tip, heel, sprawled)
+    return Leg(limb.side, limb.rank, chain, tuple(joints), foot, toe, tip, heel, chain.reach, sprawled)
 
 
 def _wrist(points: Float[Tensor, "joints 3"], joints: list[int]) -> dict[int, tuple[float, float, float]]:

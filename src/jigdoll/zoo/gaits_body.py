@@ -59,7 +59,7 @@ def carry(
     centre: Float[Tensor, "frames 3"],
     heading: Curve,
 ) -> None:
-    """Turn pelvis and chest, the spine between them sharing the difference, about a body whose middle goes along `centre`."""
+    """Turn pelvis and chest, the spine sharing the difference, while the middle of the body goes along `centre`."""
     a = puppet.anatomy
     # A horizontal trunk turns about its middle, an upright one about its pelvis.
     pivot = a.points[0] if a.plan == "biped" else 0.5 * (a.points[0] + a.points[a.chest])
@@ -69,7 +69,7 @@ def carry(
     if a.plan == "biped":
         puppet.root = spot - a.points[0]
         return
-    D, P = puppet.world()
+    P = puppet.world()[1]
     puppet.root = puppet.root + spot - 0.5 * (P[:, 0] + P[:, a.chest])
     puppet._world = None
 
@@ -110,17 +110,16 @@ def pose_arm(
     sign = 1.0 if arm.side == "left" else -1.0
     chest = puppet.world()[0][:, a.chest] if D is None else D
     out = out + 0 * forward
-    upper = _hanging(forward, sign * out)
-    lower = _hanging(forward + bend, sign * (out * 0.5))
-    puppet.aim(shoulder, elbow, (chest @ upper[..., None])[..., 0])
-    puppet.aim(elbow, wrist, (chest @ lower[..., None])[..., 0])
+    upper = (chest @ _hanging(forward, sign * out)[..., None])[..., 0]
+    lower = (chest @ _hanging(forward + bend, sign * (out * 0.5))[..., None])[..., 0]
+    puppet.bend(shoulder, elbow, wrist, upper, lower)
 
 
 def upper_arm(a: Anatomy, arm: Limb) -> tuple[int, int, int]:
     """Shoulder, elbow and wrist of an arm, whether or not it begins with a clavicle."""
     joints = arm.joints
     lengths = a.points[list(joints)].diff(dim=0).norm(dim=-1)
-    first = 1 if len(joints) > 3 and float(lengths[0]) < 0.75 * float(lengths[1]) else 0
+    first = 1 if len(joints) > 4 or (len(joints) == 4 and float(lengths[0]) < 0.75 * float(lengths[1])) else 0
     third = min(first + 2, len(joints) - 1)
     return joints[first], joints[min(first + 1, third)], joints[third]
 
@@ -157,7 +156,7 @@ def _hanging(forward: Curve, out: Curve) -> Float[Tensor, "frames 3"]:
 
 
 def _pair(a: Anatomy, stepping: Stepping, *, last: bool) -> tuple[float, float, float]:
-    """Of the hindmost or foremost legs: touchdown of the left, how far apart the right's is (0 .. 0.5), and the duty."""
+    """Of the last or first legs: touchdown of the left, how far apart the right's is (0 .. 0.5), and the duty."""
     rank = max(leg.rank for leg in a.legs) if last else 0
     left = next(i for i, leg in enumerate(a.legs) if leg.rank == rank and leg.side == "left")
     right = next(i for i, leg in enumerate(a.legs) if leg.rank == rank and leg.side == "right")

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from jigdoll.math.curves import cycloid, keyframes, smoothstep
+from jigdoll.math.curves import ease, keyframes, smoothstep
 from jigdoll.zoo.gaits_anatomy import Anatomy, Leg
 
 Curve = Float[Tensor, " frames"]
@@ -101,7 +101,8 @@ def window_feet(
     ends: Sequence[tuple[float, float]],
     *,
     hold: Course,
-    lift: float,
+    rise: float,
+    tuck: float,
 ) -> Feet:
     """Feet with one stance per cycle that ends at a time of its own: per leg, take-off and the next landing [s].
 
@@ -113,12 +114,8 @@ def window_feet(
         turn = number + landed
         since = torch.where(landed, now - on, now + period - on)
         here, there = (_foothold(anatomy, leg, stepping, hold, n) for n in (turn, turn + 1))
-        tracks.append(
-            _track(
-                anatomy, leg, stepping, here, there, since / (off + period - on),
-                torch.where(landed, -1.0, (now - off) / (on - off)), lift=lift,
-            )
-        )  # fmt: skip
+        stand, swing = since / (off + period - on), torch.where(landed, -1.0, (now - off) / (on - off))
+        tracks.append(_track(anatomy, leg, stepping, here, there, stand, swing, lift=0.0, rise=rise, tuck=tuck))
     return _gather(tracks)
 
 
@@ -154,20 +151,27 @@ def _track(
     stand: Curve,
     swing: Curve,
     *,
-    lift: float | Curve,
+    lift: float,
+    rise: float = 0.0,
+    tuck: float = 0.0,
 ) -> Feet:
-    """One foot between two footholds; `stand` runs 0..1 over the stance, `swing` 0..1 over the swing."""
+    """One foot between two footholds; `stand` runs 0..1 over the stance, `swing` 0..1 over the swing.
+
+    A foot that only steps is lifted; one that flies rises along with the body's parabola and is tucked under it.
+    """
     stance = swing < 0
     u = swing.clamp(0, 1)
     foot_pitch, toe_pitch = foot_shape(leg, stepping, stand, u, stance)
-    yaw = here[1] + cycloid(u) * (there[1] - here[1])
+    yaw = here[1] + ease(u) * (there[1] - here[1])
     # A foot on its heel holds the toe off its foothold: the toe turns about the heel.
     on_heel = torch.where(stance, foot_pitch, -stepping.heel + 0 * u).clamp_max(0)
     start, end = here[0] + _about_heel(anatomy, leg, yaw, on_heel) * stance[:, None], there[0]
     end = end + _about_heel(anatomy, leg, there[1], torch.full_like(u, -stepping.heel if leg.foot is not None else 0.0))
-    toe = start + cycloid(u)[:, None] * (end - start)
-    arch = torch.sin(math.pi * u**0.85).clamp_min(0) * lift
-    level = here[0][:, 1] + cycloid(u) * (there[0][:, 1] - here[0][:, 1])
+    toe = start + ease(u)[:, None] * (end - start)
+    hump = torch.sin(math.pi * u**0.85).clamp_min(0)
+    flight = rise * 4 * u * (1 - u) + tuck * torch.sin(math.pi * u).square()
+    arch = lift * (0.5 * hump + 0.5 * hump.square()) + flight
+    level = here[0][:, 1] + ease(u) * (there[0][:, 1] - here[0][:, 1])
     raised = level + arch + _clearance(anatomy, leg, foot_pitch, toe_pitch)
     toe = torch.stack([toe[:, 0], torch.where(stance, start[:, 1], raised), toe[:, 2]], -1)
     parts = (toe, foot_pitch, toe_pitch, yaw, stance, torch.where(stance, 0.0, u))
@@ -196,7 +200,7 @@ def _about_heel(anatomy: Anatomy, leg: Leg, yaw: Curve, pitch: Curve) -> Float[T
     """How far the toe moves when a flat foot turns about its heel."""
     if leg.foot is None:
         return torch.zeros(len(pitch), 3, dtype=pitch.dtype)
-    x, y, z = (anatomy.points[leg.toe] - leg.heel).unbind()
+    y, z = (anatomy.points[leg.toe] - leg.heel)[1:].unbind()
     dy, dz = y * pitch.cos() - z * pitch.sin() - y, z * pitch.cos() + y * pitch.sin() - z
     return torch.stack([dz * yaw.sin(), dy, dz * yaw.cos()], -1)
 

@@ -7,16 +7,17 @@ points forwards, a turn about +Y leads to the left, a roll about +Z lifts the le
 import math
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.math.curves import smoothstep
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_to_matrix,
     quaternion_to_rotvec,
     rotvec_to_quaternion,
 )
-from jigdoll.rig.ik import Chain, rotation_between, solve
+from jigdoll.rig.ik import Chain, rotation_between, solve, stack_chains
 from jigdoll.types import Motion, Pose
 from jigdoll.zoo.gaits_anatomy import Anatomy, Leg
 from jigdoll.zoo.gaits_feet import Feet
@@ -80,47 +81,105 @@ class Puppet:
         self.turns[:, joint] = rotation_between(bone.expand_as(local), local)
         self._world = None
 
-    def lower_to(self, feet: Feet) -> float:
-        """Lower the body, all along the clip alike, until every standing foot is within reach; how far [m]."""
-        drop = 0.0
+    def bend(
+        self,
+        shoulder: int,
+        elbow: int,
+        wrist: int,
+        upper: Float[Tensor, "frames 3"],
+        lower: Float[Tensor, "frames 3"],
+    ) -> None:
+        """Point an arm's two bones along world directions; the shoulder twists so that the elbow only hinges."""
+        points = self.anatomy.points
+        at_rest = [points[b] - points[a] for a, b in ((shoulder, elbow), (elbow, wrist))]
+        if float(torch.linalg.cross(*at_rest).norm()) < 1e-3 * float(at_rest[0].norm() * at_rest[1].norm()):
+            self.aim(shoulder, elbow, upper)
+            self.aim(elbow, wrist, lower)
+            return
+        D = _frame(upper, lower) @ _frame(*(b[None] for b in at_rest)).transpose(-1, -2)
+        self.turns[:, shoulder] = self.above(shoulder).transpose(-1, -2) @ D
+        self._world = None
+        self.aim(elbow, wrist, lower)
+
+    def lower_to(self, feet: Feet) -> tuple[float, float]:
+        """Lower the body, all along the clip alike, until every standing foot is within reach.
+
+        How far that was, and by how much some foot is now too close for its leg to fold [m].
+        """
+        P = self.world()[1]
+        offsets, drop, squeeze = [], 0.0, 0.0
         for i, leg in enumerate(self.anatomy.legs):
-            offset = ankle_targets(self.anatomy, leg, feet, i) - self.world()[1][:, leg.joints[0]]
-            reach = REACH * leg.chain.reach[1]
-            flat = offset[:, [0, 2]].norm(dim=-1)
+            offset = ankle_targets(self.anatomy, leg, feet, i) - P[:, leg.joints[0]]
+            offsets.append(offset)
+            offset = offset[feet.stance[:, i]]
+            if not len(offset):
+                continue
+            flat, reach = offset[:, [0, 2]].norm(dim=-1), REACH * leg.reach[1]
             allowed = (reach**2 - flat.square()).clamp_min(1e-6).sqrt()
-            excess = -offset[:, 1] - allowed
-            excess = torch.where(flat < reach, excess, flat)[feet.stance[:, i]]
-            drop = max(drop, float(excess.max()) if len(excess) else 0.0)
+            excess = torch.where(flat < reach, -offset[:, 1] - allowed, flat)
+            drop = max(drop, float(excess.max()))
+        for leg, offset in zip(self.anatomy.legs, offsets, strict=True):
+            offset = offset + offset.new_tensor([0.0, drop, 0.0])
+            squeeze = max(squeeze, leg.reach[0] * 1.01 - float(offset.norm(dim=-1).min()))
         self.root[:, 1] -= drop
         self._world = None
-        return drop
+        return drop, squeeze
+
+    def keep_off_ground(self) -> None:
+        """Raise tails and trunks that would cut into the ground, all along the clip alike."""
+        a = self.anatomy
+        margin = 0.02 * a.body_length
+        for chain in (a.tail, *a.loose):
+            if not chain:
+                continue
+            below = [*chain, *a.skeleton.children[chain[-1]]]
+            least = torch.minimum(a.points[below, 1], torch.tensor(margin, dtype=torch.float64))
+            base = a.points[chain[0]]
+            # What points backwards rises when it turns about +X, what points forwards about -X.
+            way = 1.0 if float(a.points[below[-1], 2]) < float(base[2]) else -1.0
+            length = float((a.points[below[-1]] - base).norm())
+            for _ in range(8):
+                deficit = float((least - self.world()[1][:, below, 1]).max())
+                if deficit <= 1e-9:
+                    break
+                angle = self.root.new_full((len(self.root),), way * (deficit / length + 0.02))
+                self.turns[:, chain[0]] = about_x(angle) @ self.turns[:, chain[0]]
+                self._world = None
 
     def stand(self, feet: Feet) -> Float[Tensor, "frames legs"]:
         """Bend every leg so that its foot is where it shall be; what is missing [m]."""
-        gaps = []
-        for i, leg in enumerate(self.anatomy.legs):
-            target = ankle_targets(self.anatomy, leg, feet, i)
-            D, P = self.world()
-            above = self.above(leg.joints[0])
-            local = above.transpose(-1, -2) @ (target - P[:, leg.joints[0]])[..., None]
-            solution = solve(leg.chain, local[..., 0], prefer=_preferred(leg.chain, feet.swing[:, i]))
-            for bone, joint in enumerate(leg.joints[:-1]):
-                self.turns[:, joint] = solution.turns[:, bone]
-            gaps.append(solution.gap)
-            self._world = None
+        legs = self.anatomy.legs
+        D, P = self.world()
+        gaps = torch.zeros(len(self.root), len(legs), dtype=torch.float64)
+        for bones in sorted({len(leg.joints) for leg in legs}):
+            group = [i for i, leg in enumerate(legs) if len(leg.joints) == bones]
+            hips = [legs[i].joints[0] for i in group]
+            above = D[:, [self.anatomy.skeleton.parents[hip] for hip in hips]].transpose(0, 1)
+            target = torch.stack([ankle_targets(self.anatomy, legs[i], feet, i) for i in group])
+            local = (above.transpose(-1, -2) @ (target - P[:, hips].transpose(0, 1))[..., None])[..., 0]
+            chain, swing = stack_chains([legs[i].chain for i in group]), feet.swing[:, group].T
+            far = local.new_tensor([legs[i].reach[1] for i in group])[:, None]
+            solution = solve(chain, _held_back(local, far, swing), prefer=_preferred(chain, swing))
+            for bone in range(bones - 1):
+                self.turns[:, [legs[i].joints[bone] for i in group]] = solution.turns[:, :, bone].transpose(0, 1)
+            gaps[:, group] = solution.gap.T
+        self._world = None
         self._place_feet(feet)
-        return torch.stack(gaps, 1)
+        return gaps
 
     def _place_feet(self, feet: Feet) -> None:
         """Turn ankles and toes as the steps ask."""
+        D, _ = self.world()
         for i, leg in enumerate(self.anatomy.legs):
             steered = [(leg.foot, feet.foot_pitch[:, i])] if leg.foot is not None else []
             if leg.tip is not None:
                 steered.append((leg.toe, feet.toe_pitch[:, i]))
+            above = D[:, leg.joints[-2]]
             for joint, pitch in steered:
-                D = about_y(feet.yaw[:, i]) @ about_x(pitch)
-                self.turns[:, joint] = self.above(joint).transpose(-1, -2) @ D
-                self._world = None
+                wanted = about_y(feet.yaw[:, i]) @ about_x(pitch)
+                self.turns[:, joint] = above.transpose(-1, -2) @ wanted
+                above = wanted
+        self._world = None
 
     def motion(self, fps: float, name: str) -> Motion:
         """The clip, in the joints' own frames."""
@@ -169,13 +228,32 @@ def continuous(q: Float[Tensor, "frames joints 4"]) -> Float[Tensor, "frames joi
     return torch.cat([q[:1], q[1:] * flips])
 
 
-def _preferred(chain: Chain, swing: Curve) -> Float[Tensor, "frames bends"] | None:
+def _held_back(
+    target: Float[Tensor, "legs frames 3"], far: Float[Tensor, "legs 1"], swing: Float[Tensor, "legs frames"]
+) -> Float[Tensor, "legs frames 3"]:
+    """Targets of swinging feet, drawn in where they would stretch the leg straight: a straight knee pops."""
+    distance = target.norm(dim=-1)
+    soft, room = 0.9 * far, (REACH - 0.9) * far
+    eased = torch.where(distance > soft, soft + room * (1 - torch.exp(-(distance - soft) / room)), distance)
+    share = smoothstep(torch.minimum(swing, 1 - swing) / 0.12)
+    return target * (1 + share * (eased / distance.clamp_min(1e-9) - 1))[..., None]
+
+
+def _preferred(chain: Chain, swing: Float[Tensor, "legs frames"]) -> Float[Tensor, "legs frames bends"] | None:
     """A swinging foot folds the lower joints of its leg first."""
-    if len(chain.hinges) < 2:
+    count = chain.hinges.shape[-2]
+    if count < 2:
         return None
-    ramp = torch.linspace(0.0, 0.35, len(chain.hinges), dtype=torch.float64)
+    ramp = torch.linspace(0.0, 0.3, count, dtype=torch.float64)
     lifted = torch.sin(math.pi * swing.clamp(0, 1)).square()
-    return chain.rest + lifted[:, None] * ramp
+    return chain.rest + lifted[..., None] * ramp
+
+
+def _frame(first: Float[Tensor, "frames 3"], second: Float[Tensor, "frames 3"]) -> Turns:
+    """Columns: the first direction, the hinge that turns it towards the second, and what is across both."""
+    x = torch.nn.functional.normalize(first, dim=-1)
+    y = torch.nn.functional.normalize(torch.linalg.cross(x, second), dim=-1)
+    return torch.stack([x, y, torch.linalg.cross(x, y)], -1)
 
 
 def _about(angle: Curve, i: int, j: int) -> Turns:
@@ -183,6 +261,3 @@ def _about(angle: Curve, i: int, j: int) -> Turns:
     c, s = angle.cos(), angle.sin()
     R[:, i, i], R[:, j, j], R[:, i, j], R[:, j, i] = c, c, -s, s
     return R
-
-
-Stance = Bool[Tensor, "frames legs"]

@@ -105,79 +105,80 @@ def _biped_build(anatomy: Anatomy) -> Build:
 
 _WALK = {
     "human": Style(
-        "alternate", 0.22, 0.61, lift=0.05, bob=0.018, sway=0.02, roll=0.05, yaw=0.09, chest_yaw=0.1, lean=0.02,
-        heel=0.3, push=0.65, curl=0.2, width=0.75, arm_swing=0.42, elbow=0.2, nod=0.01, crouch=0.01,
+        "alternate", 0.2, 0.61, lift=0.04, bob=0.018, sway=0.02, roll=0.05, yaw=0.09, chest_yaw=0.1, lean=0.02,
+        heel=0.32, push=0.75, curl=0.2, width=0.75, arm_swing=0.42, elbow=0.2, nod=0.01,
     ),
     "bird": Style(
-        "alternate", 0.18, 0.6, lift=0.2, bob=0.025, sway=0.05, roll=0.03, yaw=0.08, chest_yaw=0.03, nod=0.06,
-        curl=1.0, width=0.75, tail_sway=0.07, crouch=0.02,
+        "alternate", 0.18, 0.6, lift=0.16, bob=0.025, sway=0.05, roll=0.03, yaw=0.08, chest_yaw=0.03, nod=0.06,
+        curl=0.9, width=0.75, tail_sway=0.07, crouch=0.0,
     ),
     "hopper": Style(
         "together", 0.5, 0.4, stride=0.8, lift=0.12, bob=0.12, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0,
-        push=0.9, lean=0.12, nod=0.05, tail_sway=0.0, tail_lift=0.12, crouch=0.05,
+        push=0.6, lean=0.12, nod=0.05, tail_sway=0.0, tail_lift=0.12, crouch=0.05,
     ),
     "waddler": Style(
-        "alternate", 0.14, 0.6, stride=1.0, lift=0.2, bob=0.03, sway=0.18, roll=-0.16, yaw=0.2, chest_yaw=-0.12,
+        "alternate", 0.1, 0.62, stride=1.0, lift=0.18, bob=0.03, sway=0.18, roll=-0.16, yaw=0.2, chest_yaw=-0.12,
         chest_roll=0.1, heel=0.1, push=0.4, nod=0.02, tail_sway=0.15, width=0.9, curl=0.2,
     ),
     "cursorial": Style(
-        "lateral_walk", 0.16, 0.64, lift=0.14, bob=0.018, sway=0.02, roll=0.03, yaw=0.06, chest_yaw=0.05, nod=0.05,
-        curl=0.8, width=0.8, tail_sway=0.14,
+        "lateral_walk", 0.14, 0.64, lift=0.11, bob=0.018, sway=0.02, roll=0.03, yaw=0.06, chest_yaw=0.05, nod=0.05,
+        curl=0.7, width=0.8, tail_sway=0.14,
     ),
     "hoofed": Style(
-        "lateral_walk", 0.15, 0.64, lift=0.12, bob=0.015, sway=0.015, roll=0.025, yaw=0.04, chest_yaw=0.03, nod=0.07,
-        curl=0.9, width=0.85, tail_sway=0.12,
+        "lateral_walk", 0.13, 0.64, lift=0.09, bob=0.015, sway=0.015, roll=0.025, yaw=0.04, chest_yaw=0.03, nod=0.07,
+        curl=0.8, width=0.85, tail_sway=0.12,
     ),
     "heavy": Style(
-        "lateral_walk", 0.12, 0.68, lift=0.09, bob=0.012, sway=0.03, roll=0.03, yaw=0.03, chest_yaw=0.03, nod=0.06,
+        "lateral_walk", 0.1, 0.68, lift=0.08, bob=0.012, sway=0.03, roll=0.03, yaw=0.03, chest_yaw=0.03, nod=0.06,
         curl=0.5, width=0.85, tail_sway=0.1,
     ),
     "crawler": Style(
-        "sprawled_walk", 0.1, 0.68, stride=0.8, lift=0.2, bob=0.01, sway=0.05, roll=0.03, yaw=0.16, chest_yaw=0.16, nod=0.0,
-        tail_sway=0.2, curl=0.0,
+        "sprawled_walk", 0.03, 0.68, stride=1.25, lift=0.2, bob=0.01, sway=0.05, roll=0.03, yaw=0.16, chest_yaw=0.16,
+        nod=0.0, tail_sway=0.2, curl=0.0,
     ),
     "insect": Style(
-        "tripod", 0.12, 0.58, stride=0.75, lift=0.2, bob=0.012, sway=0.02, roll=0.015, yaw=0.04, chest_yaw=0.02, nod=0.02,
-        tail_sway=0.04, ear=0.18, curl=0.0,
+        "tripod", 0.07, 0.58, stride=0.85, lift=0.2, bob=0.012, sway=0.02, roll=0.015, yaw=0.04, chest_yaw=0.02,
+        nod=0.02, tail_sway=0.04, ear=0.18, curl=0.0,
     ),
 }  # fmt: skip
 
 _RUN = {
     "human": Style(
-        "alternate", 1.3, 0.34, stride=0.95, lift=0.28, bob=0.04, bounce=True, sway=0.01, roll=0.05, yaw=0.14, chest_yaw=0.16,
-        lean=0.14, heel=0.08, push=0.85, curl=0.2, width=0.45, arm_swing=0.75, elbow=1.35, nod=0.02, crouch=0.05,
+        "alternate", 1.2, 0.34, stride=0.92, lift=0.2, bob=0.035, bounce=True, sway=0.01, roll=0.05, yaw=0.14,
+        chest_yaw=0.16, lean=0.14, heel=0.05, push=0.95, curl=0.2, width=0.45, arm_swing=0.75, elbow=1.35, nod=0.02,
+        crouch=0.03,
     ),
     "bird": Style(
-        "alternate", 1.2, 0.36, lift=0.35, bob=0.05, bounce=True, sway=0.02, roll=0.03, yaw=0.08, chest_yaw=0.03,
-        lean=0.06, nod=0.03, curl=1.2, width=0.6, tail_sway=0.06, crouch=0.05, elbow=0.3,
+        "alternate", 1.2, 0.36, lift=0.3, bob=0.05, bounce=True, sway=0.02, roll=0.03, yaw=0.08, chest_yaw=0.03,
+        lean=0.06, nod=0.03, curl=1.1, width=0.6, tail_sway=0.06, crouch=0.05, elbow=0.3,
     ),
     "hopper": Style(
-        "together", 1.6, 0.3, stride=0.95, lift=0.2, bob=0.22, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0,
-        push=1.1, lean=0.3, nod=0.06, tail_sway=0.0, tail_lift=0.22, crouch=0.08,
+        "together", 1.6, 0.3, stride=0.95, lift=0.2, bob=0.2, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0,
+        push=0.75, lean=0.3, nod=0.06, tail_sway=0.0, tail_lift=0.22, crouch=0.06,
     ),
     "waddler": Style(
-        "alternate", 0.4, 0.48, stride=0.9, lift=0.28, bob=0.05, bounce=True, sway=0.12, roll=-0.14, yaw=0.22,
+        "alternate", 0.3, 0.48, stride=0.9, lift=0.25, bob=0.05, bounce=True, sway=0.12, roll=-0.14, yaw=0.22,
         chest_yaw=-0.1, chest_roll=0.08, lean=0.1, heel=0.05, push=0.5, nod=0.02, width=0.8, curl=0.2, wing=0.15,
     ),
     "cursorial": Style(
-        "gallop", 2.4, 0.27, lift=0.26, bob=0.07, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0, flex=0.4, pitch=0.8,
-        nod=0.08, curl=1.1, width=0.7, tail_sway=0.06, tail_lift=0.25, crouch=0.06,
+        "gallop", 2.4, 0.27, lift=0.22, bob=0.08, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0, flex=0.4, pitch=0.8,
+        nod=0.06, curl=1.1, width=0.7, tail_sway=0.06, tail_lift=0.25, crouch=0.04,
     ),
     "hoofed": Style(
-        "gallop", 2.2, 0.28, lift=0.26, bob=0.06, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0, flex=0.14, pitch=0.8,
-        nod=0.12, curl=1.2, width=0.75, tail_sway=0.06, tail_lift=0.3, crouch=0.03,
+        "gallop", 2.2, 0.27, lift=0.22, bob=0.06, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0, flex=0.14, pitch=0.8,
+        nod=0.12, curl=1.2, width=0.75, tail_sway=0.06, tail_lift=0.3, crouch=0.02,
     ),
     "heavy": Style(
-        "amble", 0.5, 0.52, lift=0.14, bob=0.02, bounce=True, sway=0.03, roll=0.03, yaw=0.05, chest_yaw=0.04, nod=0.08,
+        "amble", 0.5, 0.52, lift=0.13, bob=0.02, bounce=True, sway=0.03, roll=0.03, yaw=0.05, chest_yaw=0.04, nod=0.08,
         curl=0.6, width=0.8, tail_sway=0.08, tail_lift=0.2,
     ),
     "crawler": Style(
-        "trot", 0.45, 0.5, stride=0.8, lift=0.28, bob=0.03, bounce=True, sway=0.04, roll=0.04, yaw=0.24, chest_yaw=0.24, nod=0.0,
-        tail_sway=0.28, curl=0.0,
+        "trot", 0.25, 0.5, stride=0.95, lift=0.28, bob=0.03, bounce=True, sway=0.04, roll=0.04, yaw=0.24,
+        chest_yaw=0.24, nod=0.0, tail_sway=0.28, curl=0.0,
     ),
     "insect": Style(
-        "tripod", 0.5, 0.5, stride=0.75, lift=0.25, bob=0.02, bounce=True, sway=0.02, roll=0.02, yaw=0.05, chest_yaw=0.02,
-        nod=0.02, tail_sway=0.05, ear=0.2, curl=0.0,
+        "tripod", 0.3, 0.5, stride=0.8, lift=0.25, bob=0.02, bounce=True, sway=0.02, roll=0.02, yaw=0.05,
+        chest_yaw=0.02, nod=0.02, tail_sway=0.05, ear=0.2, curl=0.0,
     ),
 }  # fmt: skip
 
@@ -189,7 +190,9 @@ def walk_style(anatomy: Anatomy, name: str) -> Style:
     if "camel" in words or "giraffe" in words:
         return replace(style, pattern="pace" if "camel" in words else "amble", nod=0.08)
     if "turtle" in words or "tortoise" in words:
-        return replace(style, froude=0.05, duty=0.76, yaw=0.06, chest_yaw=0.0, sway=0.08, roll=0.05, tail_sway=0.1)
+        return replace(
+            style, froude=0.008, duty=0.76, stride=1.5, yaw=0.06, chest_yaw=0.0, sway=0.08, roll=0.05, tail_sway=0.1
+        )
     if "robot" in words:
         return replace(style, roll=0.02, sway=0.03, heel=0.12, push=0.4, chest_yaw=0.04, arm_swing=0.3, elbow=0.5)
     if "astronaut" in words:
@@ -216,7 +219,7 @@ def run_style(anatomy: Anatomy, name: str) -> Style:
     if "camel" in words:
         return replace(trot_style(anatomy, name), pattern="pace", sway=0.04, roll=0.04)
     if "turtle" in words or "tortoise" in words:
-        return replace(style, froude=0.18, yaw=0.08, chest_yaw=0.0, tail_sway=0.1, duty=0.58)
+        return replace(style, froude=0.03, stride=1.5, yaw=0.08, chest_yaw=0.0, tail_sway=0.1, duty=0.6)
     if "robot" in words or "astronaut" in words:
         return replace(style, froude=0.9, arm_swing=0.6)
     return replace(style, pattern="tetrapod") if anatomy.plan == "octopod" else style
@@ -256,8 +259,8 @@ def varied(style: Style, seed: int) -> tuple[Style, float, float]:
 
     changed = {
         "froude": 0.3, "stride": 0.1, "lift": 0.35, "bob": 0.4, "sway": 0.5, "roll": 0.5, "yaw": 0.4, "chest_yaw": 0.4,
-        "flex": 0.3, "nod": 0.8, "tail_sway": 0.7, "arm_swing": 0.35, "elbow": 0.35, "push": 0.2, "heel": 0.4, "curl": 0.3,
-        "duty": 0.05, "width": 0.12,
+        "flex": 0.3, "nod": 0.8, "tail_sway": 0.7, "arm_swing": 0.35, "elbow": 0.35, "push": 0.2, "heel": 0.4,
+        "curl": 0.3, "duty": 0.05, "width": 0.12,
     }  # fmt: skip
     style = replace(style, **{field: about(getattr(style, field), spread) for field, spread in changed.items()})
     more = 2 * torch.rand(4, generator=g, dtype=torch.float64) - 1
