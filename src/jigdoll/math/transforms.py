@@ -9,9 +9,9 @@ def transform(
     rotation: Float[Tensor, "*#batch 3 3"], translation: Float[Tensor, "*#batch 3"]
 ) -> Float[Tensor, "*batch 4 4"]:
     """The 4x4 matrix that turns (and scales), then moves."""
-    shape = torch.broadcast_shapes(rotation.shape[:-2], translation.shape[:-1])
-    top = torch.cat([rotation.expand(*shape, 3, 3), translation[..., None].expand(*shape, 3, 1)], -1)
-    bottom = top.new_tensor([0.0, 0.0, 0.0, 1.0]).expand(*shape, 1, 4)
+    turn, column = torch.broadcast_tensors(rotation, translation[..., None])
+    top = torch.cat([turn, column[..., :1]], -1)
+    bottom = top.new_tensor([0.0, 0.0, 0.0, 1.0]).expand(*top.shape[:-2], 1, 4)
     return torch.cat([top, bottom], -2)
 
 

@@ -28,7 +28,8 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
     path = Path(path)
     document = read_document(path)
     try:
-        return _read(document, fps)
+        with np.errstate(all="ignore"):  # absurd numbers overflow here and are refused by the checks on the results
+            return _read(document, fps)
     except JigdollError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
