@@ -63,54 +63,57 @@ class _Rasterize(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, means: Tensor, covariances: Tensor, opacities: Tensor, colors: Tensor,
                 views: np.ndarray, lenses: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:  # fmt: skip
-        from jigdoll.render import rasterizer_cpu_kernels as kernels
+        from jigdoll.render import rasterizer_cpu_layout as layout
+        from jigdoll.render import rasterizer_cpu_project as projection
+        from jigdoll.render import rasterizer_cpu_tiles as tiling
 
         _announce_compilation()
         inputs = tuple(t.detach().contiguous().numpy() for t in (means, covariances, opacities, colors))
         images, count = views.shape[0], means.shape[-2]
-        records = np.empty((images, count, kernels.RECORD), np.float32)
+        records = np.empty((images, count, layout.RECORD), np.float32)
         depths = np.empty((images, count), np.float32)
         boxes = np.empty((images, count), np.int32)
         trouble = np.zeros(images, np.int64)
-        _on_all_threads(kernels.project, *inputs, views, lenses, width, height, records, depths, boxes, trouble)
+        _on_all_threads(projection.project, *inputs, views, lenses, width, height, records, depths, boxes, trouble)
         if trouble.any():
             picture = int(trouble.nonzero()[0][0])
             raise refuse_nonfinite(int(trouble[picture]) - 1, picture)
         starts = np.concatenate([[0], boxes.sum(axis=1, dtype=np.int64).cumsum()])
-        _check_memory(int(starts[-1]) * kernels.ENTRY_BYTES)
-        tiles = -(-width // kernels.LANES) * -(-height // kernels.ROWS)
-        entries = np.empty((starts[-1], 4), np.int32)
+        _check_memory(int(starts[-1]) * layout.ENTRY_BYTES)
+        tiles = -(-width // layout.LANES) * -(-height // layout.ROWS)
+        entries = np.empty(int(starts[-1]) * layout.ENTRY, np.uint32)
         tile_starts = np.empty((images, tiles + 1), np.int64)
-        orders = np.empty((images, count), np.int32)
-        slot_starts = np.empty((images, count + 1), np.int32)
+        slot_ranges = np.zeros((images, count, 2), np.int32)
         _on_all_threads(
-            kernels.bin_tiles, records, depths, starts, width, height, entries, tile_starts, orders, slot_starts
+            projection.bin_tiles, records, depths, starts, width, height, entries, tile_starts, slot_ranges
         )
         rgba, depth = torch.zeros(images, height, width, 4), torch.zeros(images, height, width)
-        ends = np.empty((images, tiles, kernels.PIXELS), np.float32)
-        stops = np.empty((images, tiles, kernels.PIXELS), np.float32)
+        ends = np.empty((images, tiles, layout.PIXELS), np.float32)
+        stops = np.empty((images, tiles, layout.PIXELS), np.float32)
         _on_all_threads(
-            kernels.draw_tiles, records, entries, tile_starts, width, height, rgba.numpy(), depth.numpy(), ends, stops
+            tiling.draw_tiles, records, entries, tile_starts, width, height, rgba.numpy(), depth.numpy(), ends, stops
         )
-        ctx.state = (inputs, views, lenses, width, height, records, entries, tile_starts, starts, orders, slot_starts, ends, stops)
+        ctx.state = (inputs, views, lenses, width, height, records, entries, tile_starts, starts, slot_ranges, ends, stops)
         return rgba, depth
 
     @staticmethod
     def backward(ctx: Any, g_rgba: Tensor, g_depth: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        from jigdoll.render import rasterizer_cpu_kernels as kernels
+        from jigdoll.render import rasterizer_cpu_layout as layout
+        from jigdoll.render import rasterizer_cpu_project as projection
+        from jigdoll.render import rasterizer_cpu_tiles as tiling
 
-        inputs, views, lenses, width, height, records, entries, tile_starts, starts, orders, slot_starts, ends, stops = ctx.state
+        inputs, views, lenses, width, height, records, entries, tile_starts, starts, slot_ranges, ends, stops = ctx.state
         means, covariances, opacities, colors = inputs
         images, count = views.shape[0], means.shape[1]
-        sums = np.empty(int(starts[-1]) * kernels.SUMS, np.float32)
+        sums = np.empty(int(starts[-1]) * layout.SUMS, np.float32)
         _on_all_threads(
-            kernels.undraw_tiles, records, entries, tile_starts, starts, width, height, ends, stops,
+            tiling.undraw_tiles, records, entries, tile_starts, starts, width, height, ends, stops,
             g_rgba.contiguous().numpy(), g_depth.contiguous().numpy(), sums,
         )  # fmt: skip
         shapes = (count, 3), (count, 3, 3), (count,), (count, 3)
-        gradients = tuple(np.zeros((images, *shape), np.float32) for shape in shapes)
+        gradients = tuple(np.empty((images, *shape), np.float32) for shape in shapes)
         _on_all_threads(
-            kernels.unproject, means, covariances, opacities, views, lenses, orders, slot_starts, starts, sums, *gradients
+            projection.unproject, means, covariances, opacities, views, lenses, slot_ranges, starts, sums, *gradients
         )
         shared = [len(field) < images for field in inputs]
         tensors = [torch.from_numpy(g) for g in gradients]

@@ -218,46 +218,51 @@ def totals(typingctx, a, b, c, d, e, f, g, h):
     return float8(*[float8] * LANES), codegen
 
 
-@intrinsic
-@no_type_check
-def prefetch(typingctx, array, index):
-    """Ask for the cache line of an element that will be read soon."""
+def _prefetcher(write, doc):
+    @intrinsic
+    @no_type_check
+    def apply(typingctx, array, index):
+        def codegen(context, builder, signature, args):
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+            kind = ir.FunctionType(ir.VoidType(), [pointer.type] + [ir.IntType(32)] * 3)
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            builder.call(function, [pointer] + [ir.Constant(ir.IntType(32), flag) for flag in (write, 3, 1)])
+            return context.get_dummy_value()
 
-    def codegen(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type] + [ir.IntType(32)] * 3)
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [pointer] + [ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1)])
-        return context.get_dummy_value()
+        return types.none(array, types.intp), codegen
 
-    return types.none(array, types.intp), codegen
+    apply.__doc__ = doc
+    return apply
+
+
+prefetch = _prefetcher(0, "Ask for the cache line of an element that will be read soon.")
+prefetch_to_write = _prefetcher(1, "Ask for the cache line of an element that will be written soon.")
 
 
 # 2^f on -1/2..1/2, minimax in relative error: 1.6e-7 with the coefficients rounded to float32.
-EXP2_COEFFICIENTS = (1.327647205e-3, 9.675541385e-3, 5.550713274e-2, 2.402211972e-1, 6.931469671e-1, 1.0)
+_EXP2 = (1.0, 6.931469671e-1, 2.402211972e-1, 5.550713274e-2, 9.675541385e-3, 1.327647205e-3)
 # Adding 1.5 * 2^23 rounds a float to an integer and leaves that integer in the lowest bits.
 _ROUNDER = 12582912.0
 
 
 @intrinsic
 @no_type_check
-def exp2(typingctx, x, c5, c4, c3, c2, c1):
-    """2^x to 3e-7 for -126 < x < 127; anything outside gives garbage, but never traps.
-
-    The caller holds the coefficients: read from memory they cost a load less than as constants of the program.
-    """
+def exp2(typingctx, x):
+    """2^x to 3e-7 for -126 < x < 127; anything outside gives garbage, but never traps."""
 
     def codegen(context, builder, signature, args):
-        x, power, *coefficients = args
-        shifted = builder.fadd(x, _constant(_ROUNDER))
-        fraction = builder.fsub(x, builder.fsub(shifted, _constant(_ROUNDER)))
-        for coefficient in [*coefficients, _constant(1.0)]:
-            power = _muladd(builder, power, fraction, coefficient)
+        shifted = builder.fadd(args[0], _constant(_ROUNDER))
+        f = builder.fsub(args[0], builder.fsub(shifted, _constant(_ROUNDER)))
+        c = [_constant(coefficient) for coefficient in _EXP2]
+        # Pairs first (Estrin): a shorter chain of dependent operations than Horner's.
+        f2 = builder.fmul(f, f)
+        top = _muladd(builder, _muladd(builder, c[5], f, c[4]), f2, _muladd(builder, c[3], f, c[2]))
+        power = _muladd(builder, top, f2, _muladd(builder, c[1], f, c[0]))
         exponent = builder.shl(builder.bitcast(shifted, _INTS), ir.Constant(_INTS, [23] * LANES))
         return builder.bitcast(builder.add(builder.bitcast(power, _INTS), exponent), _FLOATS)
 
-    return float8(*[float8] * 6), codegen
+    return float8(float8), codegen
 
 
 def _binary(op, instruction, result):
