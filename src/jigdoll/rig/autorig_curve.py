@@ -65,6 +65,8 @@ class Curve:
     """[3] the middle of the body [m]."""
     branches: tuple[Branch, ...]
     """The most prominent first."""
+    meetings: Array
+    """[branches branches] how far from the middle of the body two branches meet [m]: ears meet the head far out."""
 
 
 def trace_curve(solid: Solid, *, least: float = 0.03) -> Curve:
@@ -87,9 +89,10 @@ def trace_curve(solid: Solid, *, least: float = 0.03) -> Curve:
     thick = np.maximum(0.5 * (depth[a] + depth[b]), 0.25 * solid.size)
     # Deep flesh is cheap: the way to the middle follows the medial axis.
     _, before = _distances(a, b, step * (thick.max() / thick) ** 2.5, len(voxels), root)
-    branches = [_branch(hills, node, depth, before, solid.size) for node in hills.limbs()]
-    branches.sort(key=lambda branch: -branch.prominence)
-    return Curve(points[root], tuple(branches))
+    limbs = {node: _branch(hills, node, depth, before, solid.size) for node in hills.limbs()}
+    order = sorted(limbs, key=lambda node: -limbs[node].prominence)
+    meetings = np.array([[hills.meeting(i, j) for j in order] for i in order])
+    return Curve(points[root], tuple(limbs[node] for node in order), meetings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,14 @@ class _Hills:
         """The distance from the middle at which a node joins the next one."""
         parent = next((k for k, pair in enumerate(self.joins) if node in pair), None)
         return 0.0 if parent is None else float(self.levels[parent])
+
+    def meeting(self, first: int, second: int) -> float:
+        """The distance from the middle at which two nodes come together."""
+        for k, level in enumerate(self.levels):
+            below = self.below(len(self.peaks) + k)
+            if first in below and second in below:
+                return float(level)
+        return 0.0
 
     def limbs(self) -> list[int]:
         """The nodes that are limbs: a join whose stem is longer than its twigs is one limb with toes or ears."""
@@ -218,7 +229,8 @@ def _hills(order, height, offsets, neighbours, threshold):
                 p, q = q, p
             drop[top[q]] = height[top[q]] - height[i]
             parent[q] = p
-    drop[order[0]] = height[order[0]]
+    highest = top[_find(parent, order[0])]
+    drop[highest] = height[highest]
 
     parent[:] = -1
     mark = np.full(n, -1)  # of a hill: the node that it is so far, -1 before its first peak that counts

@@ -107,7 +107,7 @@ def _simplified(vertices: Float[Tensor, "vertices 3"], faces: Int[Tensor, "faces
     used, f = np.unique(f, return_inverse=True)
     f = f.reshape(-1, 3)
     v_small, f_small = fast_simplification.simplify(
-        v[used].astype(np.float32), f.astype(np.int32), target_count=_MOST_FACES
+        v[used], f.astype(np.int32), target_count=_MOST_FACES
     )[:2]
     return np.asarray(v_small, dtype=np.float64), np.asarray(f_small, dtype=np.int64)
 
@@ -158,7 +158,7 @@ def _mostly_air(points: Array, normals: Array, where: Array, origin: Array, size
 
 
 def _surface_samples(vertices: Array, faces: Array, spacing: float) -> tuple[Array, Array]:
-    """Points at most about `spacing` apart on every triangle, with the piece of area (a vector) that each stands for."""
+    """Points at most about `spacing` apart on every triangle, with the piece of area (a vector) behind each."""
     corners = vertices[faces]
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(1)

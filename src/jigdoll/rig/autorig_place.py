@@ -1,0 +1,336 @@
+"""Where the joints of a body plan lie: hips and shoulders in the flesh, knees at bends, the spine along the trunk.
+
+A limb's joints are chosen on its centre line so that straight bones follow it (knees come to lie at bends) and so that
+the shares of its length are those of some kind of animal: feet flat on the ground, on the toes, on hoofs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigdoll.rig.autorig_curve import Branch, Curve
+from jigdoll.rig.autorig_solid import Solid
+from jigdoll.rig.autorig_template import BodyPlan, Pair
+
+Array = np.ndarray
+_MIRROR = np.array([-1.0, 1.0, 1.0])
+
+# Where knee, ankle and toe lie on the way from the hip to the tip of the toes, in shares of its length.
+_LEG_STYLES = {
+    "flat feet": (0.40, 0.80, 0.92),
+    "on the toes": (0.34, 0.70, 0.89),
+    "hoofs": (0.30, 0.63, 0.90),
+    "stilts": (0.19, 0.56, 0.87),
+}
+_ARM_STYLES = {"arm": (0.39, 0.75)}
+_WING_STYLES = {"wing": (0.30, 0.60)}
+_FOLLOW = 0.02
+"""How far a bone may leave the centre line, in shares of the limb's length."""
+_LOOSE = 0.06
+"""How far a joint may lie from its usual share."""
+
+
+@dataclass(frozen=True)
+class PlacedJoint:
+    """A joint before it becomes part of a skeleton."""
+
+    name: str
+    parent: str | None
+    point: tuple[float, float, float]
+
+
+class _Tree:
+    """Joints in the order in which they were added: parents first."""
+
+    def __init__(self) -> None:
+        self.joints: list[PlacedJoint] = []
+
+    def add(self, name: str, parent: str | None, point: Array) -> str:
+        x, y, z = (float(c) for c in point)
+        self.joints.append(PlacedJoint(name, parent, (x, y, z)))
+        return name
+
+    def chain(self, names: list[str], parent: str, points: Array) -> str:
+        for name, point in zip(names, points, strict=True):
+            parent = self.add(name, parent, point)
+        return parent
+
+    def point(self, name: str) -> Array:
+        return np.array(next(joint.point for joint in self.joints if joint.name == name))
+
+
+def place_joints(solid: Solid, curve: Curve, plan: BodyPlan, *, joints: int | None = None) -> tuple[PlacedJoint, ...]:
+    """The joints of a body plan, in the rig frame, parents first; about `joints` of them where a number is wished."""
+    counts = _counts(solid, curve, plan, joints)
+    tree = _Tree()
+    legs = [_leg_points(pair, curve, solid) for pair in plan.legs]
+    arms = _arm_points(plan.arms, curve, solid) if plan.arms else None
+    wings = _wing_points(plan.wings, curve, solid) if plan.wings else None
+    trunk = _Trunk(solid, curve, plan)
+
+    pelvis, chest = _trunk_ends(trunk, plan, legs, arms, wings, solid)
+    tree.add("pelvis", None, trunk.at(pelvis))
+    places = np.linspace(pelvis, chest, counts.spine + 2)[1:]
+    names = [f"spine_{k + 1}" for k in range(counts.spine)] + ["chest"]
+    tree.chain(names, "pelvis", np.array([trunk.at(s) for s in places]))
+    _add_head(tree, trunk, plan, chest, counts.neck, solid)
+    if plan.tail is not None:
+        _add_tail(tree, plan.tail, counts.tail, solid)
+
+    for side, sign in (("left", np.ones(3)), ("right", _MIRROR)):
+        if arms is not None:
+            parts = ["clavicle", "shoulder", "elbow", "wrist", "hand_tip"]
+            start = 0 if plan.template == "biped" and plan.tail is None else 1
+            points = np.concatenate([_clavicle(arms[0], tree.point("chest"))[None], arms])
+            tree.chain([f"{side}_{part}" for part in parts[start:]], "chest", points[start:] * sign)
+        if wings is not None:
+            parts = ["wing_shoulder", "wing_elbow", "wing_wrist", "wing_tip"]
+            tree.chain([f"{side}_{part}" for part in parts], "chest", wings * sign)
+        for k, leg in enumerate(legs):
+            parts = ["hip", "knee", "ankle", "toe", "toe_tip"]
+            stem = f"{side}_{_rank(k, len(legs))}"
+            tree.chain([stem + part for part in parts], _leg_parent(k, legs, tree), leg * sign)
+    return tuple(tree.joints)
+
+
+# ------------------------------------------------------------------------------------------------------------- limbs
+
+
+def _leg_points(pair: Pair, curve: Curve, solid: Solid) -> Array:
+    """Hip, knee, ankle, toe and tip of the left leg, averaged with the mirrored right one."""
+    both = []
+    for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
+        hip = _socket(branch, curve)
+        tip, foot = _toe_tip(branch, hip)
+        line = np.concatenate([hip[None], branch.curve[: branch.own + 1][::-1][:-1]])
+        line = np.concatenate([_until_foot(line, tip, foot), tip[None]])
+        both.append(_along(line, _LEG_STYLES) * sign)
+    return 0.5 * (both[0] + both[1])
+
+
+def _socket(branch: Branch, curve: Curve) -> Array:
+    """The ball of a hip: above where the leg leaves the flank, towards the trunk's middle."""
+    base, inner = branch.base, branch.curve[branch.own :]
+    # The way inwards reaches the middle line at the height of the trunk's axis.
+    there = inner[np.argmax(np.abs(inner[:, 0]) <= 0.3 * abs(base[0]))] if abs(base[0]) > 0 else inner[-1]
+    across, rise = abs(there[0] - base[0]), abs(there[1] - base[1])
+    sprawl = np.clip((across / (across + rise + 1e-9) - 0.4) / 0.3, 0, 1)
+    share = np.array([0.1 + 0.25 * sprawl, 0.7, 0.0])
+    return base + share * (there - base)
+
+
+def _toe_tip(branch: Branch, hip: Array) -> tuple[Array, float]:
+    """The end of the toes, at half the thickness of the foot, and the height of the foot."""
+    low, length = branch.voxels[:, 1].min(), np.linalg.norm(hip - branch.tip)
+    foot = branch.voxels[branch.voxels[:, 1] < low + 0.08 * length]
+    # Toes point ahead under a standing leg, outwards from a sprawling one.
+    middle = foot.mean(0)
+    out = (middle - hip) * (1, 0, 1)
+    ahead = np.array([0.0, 0.0, 1.0])
+    sprawl = np.clip(np.linalg.norm(out) / length - 0.5, 0, 0.5) * 2
+    direction = ahead * (1 - sprawl) + sprawl * out / (np.linalg.norm(out) + 1e-9)
+    reach = (foot - middle) @ direction
+    front = foot[reach >= np.quantile(reach, 0.93)]
+    return front.mean(0), float(0.08 * length)
+
+
+def _until_foot(line: Array, tip: Array, foot: float) -> Array:
+    """The centre line down to the foot: what follows would run to whichever toe is farthest."""
+    far = np.linalg.norm(line - tip, axis=1) > 1.2 * foot
+    keep = np.flatnonzero(far)
+    return line[: int(keep[-1]) + 1] if len(keep) else line[:1]
+
+
+def _arm_points(pair: Pair, curve: Curve, solid: Solid) -> Array:
+    """Shoulder, elbow, wrist and tip of the left arm, averaged with the mirrored right one."""
+    both = []
+    for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
+        line = np.concatenate([_shoulder(branch)[None], branch.curve[: branch.own + 1][::-1]])
+        both.append(_along(line, _ARM_STYLES) * sign)
+    return 0.5 * (both[0] + both[1])
+
+
+def _wing_points(pair: Pair, curve: Curve, solid: Solid) -> Array:
+    """Shoulder, elbow, wrist and tip of the left wing: the bones run near its leading edge."""
+    both = []
+    for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
+        line = np.concatenate([_shoulder(branch)[None], branch.curve[: branch.own + 1][::-1]])
+        both.append(_along(line, _WING_STYLES) * sign)
+    return 0.5 * (both[0] + both[1])
+
+
+def _shoulder(branch: Branch) -> Array:
+    """The ball of a shoulder: half the limb's thickness inside the body."""
+    base, inner = branch.base, branch.curve[branch.own :]
+    step = np.linalg.norm(inner - base, axis=1)
+    thick = branch.radius[max(0, branch.own - 3) : branch.own + 1].mean()
+    return inner[min(int(np.searchsorted(step, 0.5 * thick)), len(inner) - 1)]
+
+
+def _clavicle(shoulder: Array, chest: Array) -> Array:
+    """The inner end of the collar bone, near the middle at the height of the shoulder."""
+    return np.array([0.15 * shoulder[0], shoulder[1], 0.5 * (shoulder[2] + chest[2])])
+
+
+def _along(line: Array, styles: dict[str, tuple[float, ...]]) -> Array:
+    """The joints on a centre line: ends fixed, those between where straight bones fit it and the shares are usual."""
+    line = _resampled(line, 49)
+    n = len(line) - 1
+    length = np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
+    gap = _chord_errors(line) / (n * (_FOLLOW * length) ** 2)
+    inner = np.arange(1, n)
+    best, chosen = np.inf, (n // 3, 2 * n // 3)
+    for shares in styles.values():
+        wish = [((inner / n - share) / _LOOSE) ** 2 / len(shares) for share in shares]
+        # Cheapest way through the joints in order, one after the other.
+        total = gap[0, inner] + wish[0]
+        before = []
+        for k in range(1, len(shares)):
+            step = total[:, None] + gap[np.ix_(inner, inner)]
+            step[np.tril_indices(len(inner))] = np.inf
+            before.append(step.argmin(0))
+            total = step.min(0) + wish[k]
+        total = total + gap[inner, n]
+        end = int(total.argmin())
+        if total[end] < best:
+            picks = [end]
+            for table in reversed(before):
+                picks.append(int(table[picks[-1]]))
+            best, chosen = float(total[end]), tuple(int(inner[p]) for p in reversed(picks))
+    return line[[0, *chosen, n]]
+
+
+def _chord_errors(line: Array) -> Array:
+    """[n n] sum of squared distances of the points between i and j from the straight bone i-j."""
+    n = len(line)
+    errors = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 2, n):
+            bone = line[j] - line[i]
+            rest = line[i + 1 : j] - line[i]
+            t = np.clip(rest @ bone / (bone @ bone + 1e-12), 0, 1)
+            errors[i, j] = np.square(rest - t[:, None] * bone).sum()
+    return errors
+
+
+def _resampled(line: Array, count: int) -> Array:
+    """The same line with points at equal distances."""
+    step = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]
+    where = np.linspace(0, step[-1], count)
+    return np.stack([np.interp(where, step, line[:, k]) for k in range(3)], 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- trunk
+
+
+class _Trunk:
+    """The axis of the body on the mirror plane, from the rump to the tip of the head, by arc length."""
+
+    def __init__(self, solid: Solid, curve: Curve, plan: BodyPlan) -> None:
+        head = plan.head.curve if plan.head is not None else _front_line(solid, curve, plan)
+        line = np.concatenate([_rear_line(curve, plan)[:-1], head[::-1]])
+        line = line * (0, 1, 1)
+        line = line[np.r_[True, np.linalg.norm(np.diff(line, axis=0), axis=1) > 1e-9]]
+        for _ in range(3):
+            line[1:-1] = 0.25 * line[:-2] + 0.5 * line[1:-1] + 0.25 * line[2:]
+        self.line = line
+        self.arc = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]
+        self.depth = solid.depth_at(line)
+        self.head_base = self.nearest(plan.head.base) if plan.head is not None else 0.8 * float(self.arc[-1])
+
+    @property
+    def end(self) -> float:
+        return float(self.arc[-1])
+
+    def at(self, s: float) -> Array:
+        return np.array([np.interp(s, self.arc, self.line[:, k]) for k in range(3)])
+
+    def nearest(self, point: Array) -> float:
+        flat = (self.line - point) * (0, 1, 1)
+        return float(self.arc[int(np.linalg.norm(flat, axis=1).argmin())])
+
+
+def _rear_line(curve: Curve, plan: BodyPlan) -> Array:
+    """From the rump to the middle of the body."""
+    if plan.tail is not None:
+        return plan.tail.curve[plan.tail.own :]
+    if plan.legs:
+        hind = plan.legs[-1]
+        lines = [_resampled(b.curve[b.own :], 40) for b in hind.branches]
+        return 0.5 * (lines[0] + lines[1] * _MIRROR)
+    return curve.center[None] + np.array([[0.0, 0.0, -1e-3], [0.0, 0.0, 0.0]])
+
+
+def _front_line(solid: Solid, curve: Curve, plan: BodyPlan) -> Array:
+    """A straight line to the front of a body whose head does not stand out."""
+    voxels = solid.points(np.argwhere(solid.filled))
+    voxels = voxels[np.abs(voxels[:, 0]) < 1.5 * solid.size]
+    arrow = np.array([0.0, 1.0, 0.15]) if plan.template == "biped" else np.array([0.0, 0.3, 1.0])
+    tip = voxels[(voxels @ arrow).argmax()]
+    return np.linspace(tip, curve.center, 30)
+
+
+def _trunk_ends(
+    trunk: _Trunk, plan: BodyPlan, legs: list[Array], arms: Array | None, wings: Array | None, solid: Solid
+) -> tuple[float, float]:
+    """Where on the trunk the pelvis and the chest lie."""
+    pelvis = trunk.nearest(legs[-1][0]) if legs else 0.35 * trunk.head_base
+    if len(legs) == 1:
+        pelvis += 0.015 * solid.length
+    front = [limb[0] for limb in (arms, wings) if limb is not None] + ([legs[0][0]] if len(legs) > 1 else [])
+    if front:
+        chest = trunk.nearest(np.mean(front, axis=0))
+        chest -= 0.15 * (chest - pelvis)
+    else:
+        chest = pelvis + 0.65 * (trunk.head_base - pelvis)
+    return pelvis, max(chest, pelvis + 0.04 * solid.length)
+
+
+def _add_head(tree: _Tree, trunk: _Trunk, plan: BodyPlan, chest: float, necks: int, solid: Solid) -> None:
+    """Neck, head and the tip of the head."""
+    tip = trunk.end
+    skull = chest + 0.55 * (tip - chest)
+    places = np.linspace(chest, skull, necks + 2)[1:]
+    names = [f"neck_{k + 1}" for k in range(necks)] + ["head"]
+    tree.chain(names, "chest", np.array([trunk.at(s) for s in places]))
+    tree.add("head_tip", "head", trunk.at(tip))
+
+
+def _add_tail(tree: _Tree, tail: Branch, count: int, solid: Solid) -> None:
+    """Joints at equal distances from the root of the tail to its tip."""
+    line = tail.curve[: tail.own + 1][::-1] * (0, 1, 1)
+    points = _resampled(line, count + 1)
+    tree.chain([f"tail_{k + 1}" for k in range(count)] + ["tail_tip"], "pelvis", points)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    spine: int
+    neck: int
+    tail: int
+
+
+def _counts(solid: Solid, curve: Curve, plan: BodyPlan, joints: int | None) -> _Counts:
+    """How many joints the middle line gets: by length, or as many as make up the number wished."""
+    neck = plan.head.length / solid.length if plan.head is not None else 0.1
+    tail = plan.tail.length / solid.length if plan.tail is not None else 0.0
+    return _Counts(2, int(np.clip(round(neck / 0.16), 1, 4)), int(np.clip(round(tail / 0.09), 1, 6)))
+
+
+def _rank(k: int, count: int) -> str:
+    """The words between side and part: which leg from the front."""
+    if count == 1:
+        return ""
+    if count <= 3:
+        return {2: ("front_", "hind_"), 3: ("front_", "middle_", "hind_")}[count][k]
+    return f"{k + 1}_"
+
+
+def _leg_parent(k: int, legs: list[Array], tree: _Tree) -> str:
+    """The joint of the trunk that a leg hangs on: the last pair on the pelvis, the others on what is nearest."""
+    if k == len(legs) - 1:
+        return "pelvis"
+    if k == 0:
+        return "chest"
+    trunk = [j for j in tree.joints if j.name in ("pelvis", "chest") or j.name.startswith("spine_")]
+    return min(trunk, key=lambda joint: abs(joint.point[2] - legs[k][0][2])).name
