@@ -54,9 +54,9 @@ class Clip:
     """How far swinging feet miss where they would be, for legs that are too short [m]; zero in stance."""
 
 
-def actions(asset: RiggedAsset | Skeleton) -> tuple[str, ...]:
+def actions(asset: RiggedAsset | Skeleton, *, name: str | None = None) -> tuple[str, ...]:
     """What this body can do, the core actions first."""
-    return _actions(_study(asset), _name(asset))
+    return _actions(_study(asset), name or _name(asset))
 
 
 def reference_motion(

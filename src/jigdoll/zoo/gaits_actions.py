@@ -82,6 +82,8 @@ class _Leap:
     dip: float
     push: float = 0.8
     """How far feet roll onto their toes at take-off [rad]."""
+    pitch: float = 1.0
+    """How much the trunk nods along."""
 
     @property
     def period(self) -> float:
@@ -119,11 +121,11 @@ def leap(
         feet = _leap_feet(a, plan, number, now, first)
         puppet = Puppet(a, len(t))
         _leap_body(puppet, plan, _leap_ahead(plan, beat, number, now) - first, now)
-        squeeze = puppet.lower_to(feet)[1]
-        if squeeze <= 0 or plan.dip < 0.02 * a.leg_length:
+        squeeze = puppet.lower_to(feet, reach=0.96)[1]
+        if squeeze <= 0 or plan.dip < 0.005 * a.leg_length:
             return puppet, feet, plan.period * scale, plan.length / (plan.period * scale)
         # Some leg cannot fold that far: dip less deep.
-        plan = replace(plan, dip=0.85 * plan.dip, push=0.85 * plan.push)
+        plan = replace(plan, dip=0.85 * plan.dip, push=0.85 * plan.push, pitch=0.9 * plan.pitch)
 
 
 def _plan_leap(a: Anatomy, height: float, length: float, tempo: float) -> _Leap:
@@ -153,16 +155,20 @@ def _leap_body(puppet: Puppet, plan: _Leap, ahead: Curve, now: Curve) -> None:
     """Dip, fly, dip; the trunk pitches, the arms throw."""
     a, k, L = puppet.anatomy, plan.keys, puppet.anatomy.leg_length
     top = 0.05 * L
-    ground = keyframes(now, k[:6], (top, -plan.dip, 0, 0, -plan.dip, top), slopes=(-plan.up, 0, 0, 0, 0, plan.up))
+    ground = keyframes(
+        now, k[:6], (top, -plan.dip, 0.0, 0.0, -plan.dip, top), slopes=(-plan.up, 0.0, 0.0, 0.0, 0.0, plan.up)
+    )
     air = (now - k[5]).clamp_min(0)
     height = torch.where(now < k[5], ground, top + plan.up * air - 0.5 * GRAVITY * air.square())
     apex = 0.5 * (k[5] + k[6])
     times = (k[0], k[1], k[2], k[3], k[4], k[5], apex, k[6])
     if a.plan == "biped":
-        pitch = keyframes(now, times, (0.15, 0.35, 0.02, 0.02, 0.5, 0.12, 0.08, 0.15)) * (1.0 if a.upright else 0.5)
+        pitch = keyframes(now, times, (0.15, 0.35, 0.02, 0.02, 0.5, 0.12, 0.08, 0.15)) * (
+            plan.pitch if a.upright else 0.5 * plan.pitch
+        )
         chest = pitch * 1.15
     else:
-        size = 0.5 if a.sprawled or a.plan != "quadruped" else 1.0
+        size = plan.pitch * (0.5 if a.sprawled or a.plan != "quadruped" else 1.0)
         pitch = size * keyframes(now, times, (0.22, 0.1, 0.0, 0.0, 0.06, -0.32, -0.02, 0.22))
         chest = pitch + size * keyframes(now, times, (0.1, 0.2, 0.0, 0.0, 0.22, -0.1, 0.0, 0.1))
     zero = 0 * now
@@ -171,14 +177,16 @@ def _leap_body(puppet: Puppet, plan: _Leap, ahead: Curve, now: Curve) -> None:
     phase = now / plan.period
     wag_tail(puppet, phase, 0.0, sway=0.0, lift=0.15)
     for joint in a.tail[:2]:
-        flick = 0.1 * keyframes(now, times, (0.6, 0.3, 0, 0, 0.2, 0.9, 0.2, 0.6))
+        flick = 0.1 * keyframes(now, times, (0.6, 0.3, 0.0, 0.0, 0.2, 0.9, 0.2, 0.6))
         puppet.turn(joint, euler(zero, zero, flick - 0.6 * pitch))
     _throw_arms(puppet, times, now)
     for wing in a.wings:
-        lift_wing(puppet, wing, 0.35 * keyframes(now, times, (0.6, 0.1, 0, 0, -0.1, 0.8, 1.0, 0.6)))
+        lift_wing(puppet, wing, 0.35 * keyframes(now, times, (0.6, 0.1, 0.0, 0.0, -0.1, 0.8, 1.0, 0.6)))
     for chain in a.loose:
         for joint in chain:
-            puppet.turn(joint, euler(zero, zero, 0.25 * keyframes(now, times, (-0.8, 0.5, 0, 0, 0.3, 0.6, -0.3, -0.8))))
+            puppet.turn(
+                joint, euler(zero, zero, 0.25 * keyframes(now, times, (-0.8, 0.5, 0.0, 0.0, 0.3, 0.6, -0.3, -0.8)))
+            )
 
 
 def _throw_arms(puppet: Puppet, times: tuple[float, ...], now: Curve) -> None:
@@ -196,8 +204,8 @@ def _leap_feet(a: Anatomy, plan: _Leap, number: Curve, now: Curve, first: float)
     """All feet leave and arrive together; of four, the fore feet a moment earlier."""
     k, ends = plan.keys, []
     for leg in a.legs:
-        early = 0.2 * (k[5] - k[4]) if a.plan == "quadruped" and leg.rank == 0 else 0.0
-        ends.append((k[5] - early, k[6] - early))
+        fore = 0.1 * (k[5] - k[4]) if a.plan == "quadruped" and leg.rank == 0 else 0.0
+        ends.append((k[5] - 5 * fore, k[6] - fore))
     stepping = Stepping(plan.period, (0.0,), (0.5,), (0.0,), heel=0.0, push=plan.push, curl=0.9, width=1.0)
     return window_feet(
         a, stepping, number, now, plan.period, ends,

@@ -101,7 +101,7 @@ class Puppet:
         self._world = None
         self.aim(elbow, wrist, lower)
 
-    def lower_to(self, feet: Feet) -> tuple[float, float]:
+    def lower_to(self, feet: Feet, *, reach: float = REACH) -> tuple[float, float]:
         """Lower the body, all along the clip alike, until every standing foot is within reach.
 
         How far that was, and by how much some foot is now too close for its leg to fold [m].
@@ -114,9 +114,9 @@ class Puppet:
             offset = offset[feet.stance[:, i]]
             if not len(offset):
                 continue
-            flat, reach = offset[:, [0, 2]].norm(dim=-1), REACH * leg.reach[1]
-            allowed = (reach**2 - flat.square()).clamp_min(1e-6).sqrt()
-            excess = torch.where(flat < reach, -offset[:, 1] - allowed, flat)
+            flat, most = offset[:, [0, 2]].norm(dim=-1), reach * leg.reach[1]
+            allowed = (most**2 - flat.square()).clamp_min(1e-6).sqrt()
+            excess = torch.where(flat < most, -offset[:, 1] - allowed, flat)
             drop = max(drop, float(excess.max()))
         for leg, offset in zip(self.anatomy.legs, offsets, strict=True):
             offset = offset + offset.new_tensor([0.0, drop, 0.0])
@@ -244,9 +244,10 @@ def _preferred(chain: Chain, swing: Float[Tensor, "legs frames"]) -> Float[Tenso
     count = chain.hinges.shape[-2]
     if count < 2:
         return None
-    ramp = torch.linspace(0.0, 0.3, count, dtype=torch.float64)
+    # A wrist, straight at rest, does most of the folding of a foreleg; a hock shares it with the knee.
+    extra = torch.where(chain.rest < 0.45, 0.9, 0.25) * torch.linspace(0.0, 1.0, count, dtype=torch.float64)
     lifted = torch.sin(math.pi * swing.clamp(0, 1)).square()
-    return chain.rest + lifted[..., None] * ramp
+    return chain.rest + lifted[..., None] * extra
 
 
 def _frame(first: Float[Tensor, "frames 3"], second: Float[Tensor, "frames 3"]) -> Turns:

@@ -113,7 +113,7 @@ _WALK = {
         curl=0.9, width=0.75, tail_sway=0.07, crouch=0.0,
     ),
     "hopper": Style(
-        "together", 0.5, 0.4, stride=0.8, lift=0.12, bob=0.12, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0,
+        "together", 0.5, 0.4, stride=0.8, lift=0.12, bob=0.12, bounce=True, sway=0.0, roll=0.0, yaw=0.0, chest_yaw=0.0,
         push=0.6, lean=0.12, nod=0.05, tail_sway=0.0, tail_lift=0.12, crouch=0.05,
     ),
     "waddler": Style(
@@ -153,7 +153,7 @@ _RUN = {
         lean=0.06, nod=0.03, curl=1.1, width=0.6, tail_sway=0.06, crouch=0.05, elbow=0.3,
     ),
     "hopper": Style(
-        "together", 1.6, 0.3, stride=0.95, lift=0.2, bob=0.2, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0,
+        "together", 1.6, 0.3, stride=0.95, lift=0.2, bob=0.2, bounce=True, sway=0.0, roll=0.0, yaw=0.0, chest_yaw=0.0,
         push=0.75, lean=0.3, nod=0.06, tail_sway=0.0, tail_lift=0.22, crouch=0.06,
     ),
     "waddler": Style(
@@ -161,12 +161,12 @@ _RUN = {
         chest_yaw=-0.1, chest_roll=0.08, lean=0.1, heel=0.05, push=0.5, nod=0.02, width=0.8, curl=0.2, wing=0.15,
     ),
     "cursorial": Style(
-        "gallop", 2.4, 0.27, lift=0.22, bob=0.08, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0, flex=0.4, pitch=0.8,
-        nod=0.06, curl=1.1, width=0.7, tail_sway=0.06, tail_lift=0.25, crouch=0.04,
+        "gallop", 2.4, 0.27, lift=0.22, bob=0.08, bounce=True, sway=0.0, roll=0.0, yaw=0.0, chest_yaw=0.0, flex=0.4,
+        pitch=0.8, nod=0.06, curl=1.1, width=0.7, tail_sway=0.06, tail_lift=0.25, crouch=0.04,
     ),
     "hoofed": Style(
-        "gallop", 2.2, 0.27, lift=0.22, bob=0.06, bounce=True, sway=0, roll=0, yaw=0, chest_yaw=0, flex=0.14, pitch=0.8,
-        nod=0.12, curl=1.2, width=0.75, tail_sway=0.06, tail_lift=0.3, crouch=0.02,
+        "gallop", 2.2, 0.27, lift=0.22, bob=0.06, bounce=True, sway=0.0, roll=0.0, yaw=0.0, chest_yaw=0.0, flex=0.14,
+        pitch=0.8, nod=0.12, curl=1.2, width=0.75, tail_sway=0.06, tail_lift=0.3, crouch=0.02,
     ),
     "heavy": Style(
         "amble", 0.5, 0.52, lift=0.13, bob=0.02, bounce=True, sway=0.03, roll=0.03, yaw=0.05, chest_yaw=0.04, nod=0.08,
