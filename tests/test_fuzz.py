@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from fuzz import find_files, fuzz, make_case
 
 CASES = 300
