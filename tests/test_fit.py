@@ -12,7 +12,8 @@ from jigdoll.render.capture import capture, likeness, splat_asset
 from jigdoll.render.rasterizer_cpu import rasterize_cpu
 from jigdoll.rig.kinematics import make_skeleton
 from jigdoll.splats.bind import bind, quats_facing, rebind, sample_colors, sample_surface
-from jigdoll.splats.fit import FitConfig, Views, fit, psnr, ssim, ssim_map
+from jigdoll.splats.fit import FitConfig, Views, fit
+from jigdoll.splats.likeness import picture_loss, picture_loss_reference, psnr, ssim_map
 from jigdoll.types import Camera, Material, Mesh, RiggedAsset, SkinnedGaussians, Weights
 
 
@@ -167,12 +168,29 @@ def test_ssim_is_one_for_equal_pictures_and_matches_skimage():
     generator = torch.Generator().manual_seed(0)
     a = torch.rand(40, 30, 3, generator=generator)
     b = (a + 0.2 * torch.randn(40, 30, 3, generator=generator)).clamp(0, 1)
-    assert float(ssim(a, a)) == pytest.approx(1.0, abs=1e-5)
+    torch.testing.assert_close(ssim_map(a, a), torch.ones(40, 30, 3), atol=1e-5, rtol=0)
     _, full = structural_similarity(
         a.numpy(), b.numpy(), channel_axis=-1, data_range=1.0, gaussian_weights=True, sigma=1.5,
         use_sample_covariance=False, full=True,
     )  # fmt: skip
-    # Away from the border both see whole windows.
-    torch.testing.assert_close(
-        ssim_map(a, b)[:, 8:-8, 8:-8], torch.from_numpy(full).permute(2, 0, 1)[:, 8:-8, 8:-8].float(), atol=1e-4, rtol=0
-    )
+    inner = (slice(8, -8), slice(8, -8))  # away from the border both see whole windows
+    torch.testing.assert_close(ssim_map(a, b)[inner], torch.from_numpy(full)[inner].float(), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (4, 7), (30, 20)])
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_the_compiled_loss_equals_the_reference_with_its_gradient(size: tuple[int, int], share: float):
+    generator = torch.Generator().manual_seed(0)
+    target = torch.rand(*size, 4, generator=generator)
+    drawn = (target + 0.3 * torch.rand(*size, 4, generator=generator) - 0.1).requires_grad_()
+    fast, slow = picture_loss(drawn, target, share=share), picture_loss_reference(drawn, target, share=share)
+    torch.testing.assert_close(fast, slow, atol=1e-6, rtol=1e-5)
+    (fast_grad,), (slow_grad,) = torch.autograd.grad(3 * fast, drawn), torch.autograd.grad(3 * slow, drawn)
+    torch.testing.assert_close(fast_grad, slow_grad, atol=1e-4 * float(slow_grad.abs().max()), rtol=1e-3)
+
+
+def test_the_reference_loss_has_the_slope_of_finite_differences():
+    generator = torch.Generator().manual_seed(1)
+    target = torch.rand(6, 5, 2, generator=generator, dtype=torch.float64)
+    drawn = torch.rand(6, 5, 2, generator=generator, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: picture_loss_reference(x, target, share=0.4), (drawn,))

@@ -14,6 +14,7 @@ from torch import Tensor
 from jigdoll.errors import JigdollError
 from jigdoll.protocols import Rasterizer
 from jigdoll.splats.bind import FLATNESS, unbound
+from jigdoll.splats.likeness import picture_loss
 from jigdoll.splats.pose import covariances
 from jigdoll.types import Camera, Gaussians, Mesh, SkinnedGaussians
 
@@ -97,9 +98,7 @@ def fit(
         for group in optimizer.param_groups:
             group["lr"] = group["rate"] * config.decay ** (iteration / config.iterations)
         drawn = rasterizer(_gaussians(leaves), camera).rgba
-        loss = (1 - config.ssim) * (drawn - target).abs().mean()
-        if config.ssim > 0:
-            loss = loss + config.ssim * (1 - ssim(drawn, target))
+        loss = picture_loss(drawn, target, share=config.ssim)
         optimizer.zero_grad()
         loss.backward()
         blame += _grad(leaves["means"]).norm(dim=-1)
@@ -113,36 +112,6 @@ def fit(
             progress(iteration + 1, config.iterations, float(loss.detach()))
     _pull_back(leaves, mesh, config.leash * radius)
     return _bake(leaves)
-
-
-def psnr(a: Float[Tensor, "*shape"], b: Float[Tensor, "*shape"]) -> float:
-    """Peak signal-to-noise ratio [dB] of values in 0..1."""
-    return float(-10 * torch.log10((a - b).square().mean().clamp_min(1e-12)))
-
-
-def ssim(a: Float[Tensor, "height width channels"], b: Float[Tensor, "height width channels"]) -> Float[Tensor, ""]:
-    """Mean structural similarity of two pictures, zero outside their borders."""
-    return ssim_map(a, b).mean()
-
-
-def ssim_map(
-    a: Float[Tensor, "height width channels"], b: Float[Tensor, "height width channels"]
-) -> Float[Tensor, "channels height width"]:
-    """Structural similarity at each pixel under a Gaussian window of 11 pixels (sigma 1.5)."""
-    channels = a.shape[-1]
-    x, y = a.permute(2, 0, 1), b.permute(2, 0, 1)
-    steps = torch.arange(-5, 6, dtype=a.dtype, device=a.device)
-    window = torch.exp(-0.5 * (steps / 1.5).square())
-    window = (window / window.sum()).expand(5 * channels, 1, 1, 11)
-    maps = torch.cat([x, y, x * x, y * y, x * y])[None]
-    maps = torch.nn.functional.conv2d(maps, window, padding=(0, 5), groups=5 * channels)
-    maps = torch.nn.functional.conv2d(maps, window.mT, padding=(5, 0), groups=5 * channels)[0]
-    mean_x, mean_y, xx, yy, xy = maps.split(channels)
-    product = mean_x * mean_y
-    squares = mean_x.square() + mean_y.square()
-    c1, c2 = 0.01**2, 0.03**2
-    similar = (2 * product + c1) * (2 * (xy - product) + c2)
-    return similar / ((squares + c1) * (xx + yy - squares + c2))
 
 
 def _leaves(splats: SkinnedGaussians) -> dict[str, Tensor]:
