@@ -124,7 +124,13 @@ def test_a_bare_mesh_reads_with_one_joint(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "hello", '#usda 1.0\ndef Mesh "m" {', "#usda 1.0\n", '#usda 1.0\ndef Mesh "m" {\nint[] faceVertexCounts = [3]\n}'],
+    [
+        "",
+        "hello",
+        "#usda 1.0\n",
+        '#usda 1.0\ndef Mesh "m" {',
+        '#usda 1.0\ndef Mesh "m" {\nint[] faceVertexCounts = [3]\n}',
+    ],
 )
 def test_damage_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "broken.usda"
