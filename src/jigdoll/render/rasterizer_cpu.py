@@ -8,6 +8,7 @@ truth use `rasterizer_reference`.
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -37,24 +38,107 @@ def rasterize_cpu(gaussians: Gaussians, camera: Camera) -> Rendering:
         flatten_batch(gaussians.opacities, batch, 1),
         flatten_batch(plain_colors(gaussians, camera), batch, 2),
     )
-    views, lenses = _camera_arrays(camera, batch, images)
+    views, lenses = _camera_arrays(camera, batch)
     rgba, depth = _Rasterize.apply(*(f.float() for f in fields), views, lenses, width, height)
     return Rendering(
         rgba.reshape(*batch, height, width, 4).to(dtype), depth.reshape(*batch, height, width).to(dtype)
     )
 
 
-def _camera_arrays(camera: Camera, batch: tuple[int, ...], images: int) -> tuple[np.ndarray, np.ndarray]:
+def _camera_arrays(camera: Camera, batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Per picture: the rows of T_camera_world, and fx fy cx cy with gsplat's bounds of the tangents."""
-    views = camera.T_camera_world.detach().double().expand(*batch, 4, 4).reshape(images, 16).numpy()
-    K = camera.K.detach().double().expand(*batch, 3, 3).reshape(images, 3, 3).numpy()
-    fx, fy, cx, cy = K[:, 0, 0], K[:, 1, 1], K[:, 0, 2], K[:, 1, 2]
-    if not (np.isfinite(views).all() and np.isfinite(K).all() and (fx > 0).all() and (fy > 0).all()):
+    views = np.broadcast_to(camera.T_camera_world.detach().numpy(), (*batch, 4, 4)).reshape(-1, 16).astype(np.float64)
+    K = np.broadcast_to(camera.K.detach().numpy(), (*batch, 3, 3)).reshape(-1, 9).astype(np.float64)
+    if not (np.isfinite(views.sum() + K.sum()) and K[:, 0].min() > 0 and K[:, 4].min() > 0):
         raise JigdollError("a camera has numbers that are not finite, or a focal length that is not positive")
-    margin_x, margin_y = 0.15 * camera.width / fx, 0.15 * camera.height / fy
-    bounds = (-cx / fx - margin_x, (camera.width - cx) / fx + margin_x)
-    bounds += (-cy / fy - margin_y, (camera.height - cy) / fy + margin_y)
-    return np.ascontiguousarray(views), np.stack([fx, fy, cx, cy, *bounds], axis=1)
+    lenses = np.empty((len(K), 8))
+    lenses[:, :4] = K[:, [0, 4, 2, 5]]
+    focal, center, size = lenses[:, 0:2], lenses[:, 2:4], np.array([camera.width, camera.height], np.float64)
+    lenses[:, 4::2] = -(center + 0.15 * size) / focal
+    lenses[:, 5::2] = (1.15 * size - center) / focal
+    return views, lenses
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """What the backward pass needs of the forward pass."""
+
+    fields: tuple[np.ndarray, ...]
+    views: np.ndarray
+    lenses: np.ndarray
+    width: int
+    height: int
+    records: np.ndarray
+    starts: np.ndarray
+    slot_ranges: np.ndarray
+    entries: np.ndarray
+    tile_starts: np.ndarray
+    ends: np.ndarray
+    stops: np.ndarray
+
+
+def _draw(
+    fields: tuple[np.ndarray, ...], views: np.ndarray, lenses: np.ndarray, width: int, height: int
+) -> tuple[_Drawing, Tensor, Tensor]:
+    """Project, sort, blend."""
+    from jigdoll.render import rasterizer_cpu_layout as layout
+    from jigdoll.render import rasterizer_cpu_project as projecting
+    from jigdoll.render import rasterizer_cpu_sort as sorting
+    from jigdoll.render import rasterizer_cpu_tiles as tiling
+
+    images, count = len(views), fields[0].shape[1]
+    records = torch.empty(images, count, layout.RECORD).numpy()  # torch aligns to cache lines
+    depths, boxes = np.empty((images, count), np.float32), np.empty((images, count), np.int32)
+    trouble = np.zeros(images, np.int64)
+    _on_all_threads(projecting.project, *fields, views, lenses, width, height, records, depths, boxes, trouble)
+    if trouble.any():
+        picture = int(trouble.nonzero()[0][0])
+        raise refuse_nonfinite(int(trouble[picture]) - 1, picture)
+
+    starts = np.zeros(images + 1, np.int64)
+    np.cumsum(boxes.sum(axis=1, dtype=np.int64), out=starts[1:])
+    total = int(starts[-1])
+    _check_memory(total * layout.ENTRY_BYTES)
+    tiles = -(-width // layout.LANES) * -(-height // layout.ROWS)
+    chunks = min(max(count // 1024, 1), 16)
+    orders, seen = np.empty((images, count), np.int32), np.empty(images, np.int64)
+    slot_ranges = np.empty((images, count, 2), np.int32)
+    staged, tile_counts = np.empty(2 * total, np.uint32), np.empty((images, chunks, tiles), np.int32)
+    entries, tile_starts = np.empty(total * layout.ENTRY, np.uint32), np.empty((images, tiles + 1), np.int64)
+    _on_all_threads(sorting.sort_depths, depths, boxes, orders, seen, slot_ranges)
+    _on_all_threads(sorting.list_tiles, records, orders, seen, starts, width, staged, tile_counts, slot_ranges)
+    _on_all_threads(
+        sorting.place_entries, orders, seen, starts, slot_ranges, staged, tile_counts, entries, tile_starts
+    )
+
+    rgba, depth = torch.empty(images, height, width, 4), torch.empty(images, height, width)
+    ends, stops = (np.empty((images, tiles, layout.PIXELS), np.float32) for _ in range(2))
+    _on_all_threads(
+        tiling.draw_tiles, records, entries, tile_starts, width, height, rgba.numpy(), depth.numpy(), ends, stops
+    )
+    drawing = _Drawing(
+        fields, views, lenses, width, height, records, starts, slot_ranges, entries, tile_starts, ends, stops
+    )
+    return drawing, rgba, depth
+
+
+def _undraw(drawing: _Drawing, g_rgba: np.ndarray, g_depth: np.ndarray) -> list[np.ndarray]:
+    """The gradients of the fields, one per picture."""
+    from jigdoll.render import rasterizer_cpu_layout as layout
+    from jigdoll.render import rasterizer_cpu_project as projecting
+    from jigdoll.render import rasterizer_cpu_tiles as tiling
+
+    d = drawing
+    sums = torch.empty(int(d.starts[-1]) * layout.SUMS).numpy()  # torch aligns to cache lines
+    _on_all_threads(
+        tiling.undraw_tiles, d.records, d.entries, d.tile_starts, d.starts, d.width, d.height, d.ends, d.stops,
+        g_rgba, g_depth, sums,
+    )  # fmt: skip
+    gradients = [np.empty((len(d.views), *field.shape[1:]), np.float32) for field in d.fields]
+    _on_all_threads(
+        projecting.unproject, *d.fields[:3], d.views, d.lenses, d.slot_ranges, d.starts, sums, *gradients
+    )
+    return gradients
 
 
 class _Rasterize(torch.autograd.Function):
@@ -63,60 +147,23 @@ class _Rasterize(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, means: Tensor, covariances: Tensor, opacities: Tensor, colors: Tensor,
                 views: np.ndarray, lenses: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:  # fmt: skip
-        from jigdoll.render import rasterizer_cpu_layout as layout
-        from jigdoll.render import rasterizer_cpu_project as projection
-        from jigdoll.render import rasterizer_cpu_tiles as tiling
-
-        _announce_compilation()
-        inputs = tuple(t.detach().contiguous().numpy() for t in (means, covariances, opacities, colors))
-        images, count = views.shape[0], means.shape[-2]
-        records = np.empty((images, count, layout.RECORD), np.float32)
-        depths = np.empty((images, count), np.float32)
-        boxes = np.empty((images, count), np.int32)
-        trouble = np.zeros(images, np.int64)
-        _on_all_threads(projection.project, *inputs, views, lenses, width, height, records, depths, boxes, trouble)
-        if trouble.any():
-            picture = int(trouble.nonzero()[0][0])
-            raise refuse_nonfinite(int(trouble[picture]) - 1, picture)
-        starts = np.concatenate([[0], boxes.sum(axis=1, dtype=np.int64).cumsum()])
-        _check_memory(int(starts[-1]) * layout.ENTRY_BYTES)
-        tiles = -(-width // layout.LANES) * -(-height // layout.ROWS)
-        entries = np.empty(int(starts[-1]) * layout.ENTRY, np.uint32)
-        tile_starts = np.empty((images, tiles + 1), np.int64)
-        slot_ranges = np.zeros((images, count, 2), np.int32)
-        _on_all_threads(
-            projection.bin_tiles, records, depths, starts, width, height, entries, tile_starts, slot_ranges
-        )
-        rgba, depth = torch.zeros(images, height, width, 4), torch.zeros(images, height, width)
-        ends = np.empty((images, tiles, layout.PIXELS), np.float32)
-        stops = np.empty((images, tiles, layout.PIXELS), np.float32)
-        _on_all_threads(
-            tiling.draw_tiles, records, entries, tile_starts, width, height, rgba.numpy(), depth.numpy(), ends, stops
-        )
-        ctx.state = (inputs, views, lenses, width, height, records, entries, tile_starts, starts, slot_ranges, ends, stops)
+        fields = tuple(t.detach().contiguous().numpy() for t in (means, covariances, opacities, colors))
+        drawing, rgba, depth = _draw(fields, views, lenses, width, height)
+        ctx.set_materialize_grads(False)
+        ctx.drawing = drawing
         return rgba, depth
 
     @staticmethod
-    def backward(ctx: Any, g_rgba: Tensor, g_depth: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        from jigdoll.render import rasterizer_cpu_layout as layout
-        from jigdoll.render import rasterizer_cpu_project as projection
-        from jigdoll.render import rasterizer_cpu_tiles as tiling
-
-        inputs, views, lenses, width, height, records, entries, tile_starts, starts, slot_ranges, ends, stops = ctx.state
-        means, covariances, opacities, colors = inputs
-        images, count = views.shape[0], means.shape[1]
-        sums = np.empty(int(starts[-1]) * layout.SUMS, np.float32)
-        _on_all_threads(
-            tiling.undraw_tiles, records, entries, tile_starts, starts, width, height, ends, stops,
-            g_rgba.contiguous().numpy(), g_depth.contiguous().numpy(), sums,
-        )  # fmt: skip
-        shapes = (count, 3), (count, 3, 3), (count,), (count, 3)
-        gradients = tuple(np.empty((images, *shape), np.float32) for shape in shapes)
-        _on_all_threads(
-            projection.unproject, means, covariances, opacities, views, lenses, slot_ranges, starts, sums, *gradients
+    def backward(ctx: Any, g_rgba: Tensor | None, g_depth: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore
+        drawing: _Drawing = ctx.drawing
+        no_rgba, no_depth = np.empty((0, 0, 0, 4), np.float32), np.empty((0, 0, 0), np.float32)
+        gradients = _undraw(
+            drawing,
+            no_rgba if g_rgba is None else g_rgba.contiguous().numpy(),
+            no_depth if g_depth is None else g_depth.contiguous().numpy(),
         )
-        shared = [len(field) < images for field in inputs]
-        tensors = [torch.from_numpy(g) for g in gradients]
+        tensors = [torch.from_numpy(gradient) for gradient in gradients]
+        shared = (len(field) < len(drawing.views) for field in drawing.fields)
         return *(t.sum(0, keepdim=True) if one else t for t, one in zip(tensors, shared, strict=True)), *[None] * 4
 
 

@@ -27,8 +27,8 @@ FALL = 10
 """How the ratio of two rows' alphas changes from row to row."""
 RUN = 11
 """Rows that may be chained by ratios."""
-LEFT, RIGHT = 12, 13
-"""First and last column of pixels that it may touch."""
+LEFT, RIGHT, TOP, BOTTOM = 12, 13, 14, 15
+"""First and last column and row of pixels that it may touch."""
 RECORD = 16
 
 # An entry says that a Gaussian touches a tile: Gaussian, first row | end row << 16, slot.
@@ -39,3 +39,6 @@ SUMS = 16
 
 ENTRY_BYTES = 4 * (ENTRY + 3 + SUMS)
 """What an entry costs in memory: itself, its way through the sort, its slot."""
+
+WIDEN, WIDEN_BY = 1.0002, 1e-3
+"""The square of an ellipse's reach is stretched by this, against rounding: pixels are tested one by one in any case."""

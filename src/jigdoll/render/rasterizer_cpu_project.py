@@ -1,9 +1,4 @@
-"""Projection and sorting for the CPU rasterizer, and the gradient of the projection.
-
-A picture is cut into tiles of 8 x ROWS pixels. Each Gaussian is listed in the tiles that its 1/255 ellipse touches, with
-the rows it touches there. The backward pass over the tiles leaves the gradient sums of each (Gaussian, tile) entry in a
-slot of its own; the slots of one Gaussian are contiguous and are added in a fixed order, so that no thread count changes
-a bit of any result.
+"""The projection of the CPU rasterizer, eight Gaussians at a time, and the gradient of it.
 
 The exponent of a Gaussian is kept as a sum of two squares, p^2 + q^2 with (p, q) = M^T (pixel - mean) and M M^T the
 inverse covariance: unlike the usual a dx^2 + 2 b dx dy + c dy^2 it does not cancel, so that long and thin kernels keep
@@ -20,9 +15,7 @@ from jigdoll.render.rasterizer import ALPHA_MIN, BLUR, NEAR
 from jigdoll.render.rasterizer_cpu_double8 import (
     exp2_wide, gather, log2_wide, lower, pick, root, round_down, round_up, scatter, scatter_rows, upper,
 )  # fmt: skip
-from jigdoll.render.rasterizer_cpu_layout import (
-    ENTRY, INVERSE_XX, INVERSE_YX, INVERSE_YY, LEFT, MEAN_X, MEAN_Y, PEAK, RECORD, RIGHT, ROWS, SUMS, UNIT,
-)  # fmt: skip
+from jigdoll.render.rasterizer_cpu_layout import RECORD, ROWS, SUMS, UNIT, WIDEN, WIDEN_BY
 from jigdoll.render.rasterizer_cpu_simd import LANES, bits, both, load, prefetch, splat, store, take_ticket
 
 _LOG2_ALPHA_MIN = math.log2(ALPHA_MIN)
@@ -122,7 +115,7 @@ def _project_eight(
     det = xx * yy - xy * xy
     mx, my = lens[0] * x / z + lens[2], lens[1] * y / z + lens[3]
     peak = log2_wide(opacity)
-    reach = root(peak - _LOG2_ALPHA_MIN) * (1.0001 / UNIT) + 1e-3
+    reach = root((peak - _LOG2_ALPHA_MIN) * WIDEN + WIDEN_BY) * (1.0 / UNIT)
     root_yy = root(yy)
     rx, ry = reach * root(xx), reach * root_yy
     left, right = upper(round_up(mx - rx - 0.5), 0.0), lower(round_down(mx + rx - 0.5), width - 1.0)
@@ -138,106 +131,8 @@ def _project_eight(
     # Along a run p changes by no more than 6: no lane that is visible in it is below 2^-90 at either end.
     run = lower(1.0 + round_down(6.0 / root(shear * shear + 1e-6)), _RUN_MAX)
     scatter_rows(records, n, last, RECORD, 0, mx, my, stretch, shear, squash, peak, red, green)
-    scatter_rows(records, n, last, RECORD, LANES, blue, z, fall, run, left, right, z, z)
+    scatter_rows(records, n, last, RECORD, LANES, blue, z, fall, run, left, right, top, bottom)
     return bits((everything - everything) <= 0.0)
-
-
-@_compile
-@no_type_check
-def _depth_order(depths):
-    """The visible Gaussians of one image, nearest first, ties by index: a radix sort of the float's bits."""
-    keys = depths.view(np.uint32)
-    infinity = np.uint32(0x7F800000)
-    order = np.empty(keys.size, np.int32)
-    histogram = np.zeros((3, 2048), np.int64)
-    visible = 0
-    for n in range(keys.size):
-        key = keys[n]
-        if key != infinity:
-            order[visible] = n
-            visible += 1
-            histogram[0, key & 2047] += 1
-            histogram[1, (key >> 11) & 2047] += 1
-            histogram[2, key >> 22] += 1
-    order = order[:visible]
-    other = np.empty_like(order)
-    for digit in range(3):
-        before = 0
-        for bucket in range(2048):
-            here = histogram[digit, bucket]
-            histogram[digit, bucket] = before
-            before += here
-        for i in range(visible):
-            n = order[i]
-            bucket = (keys[n] >> np.uint32(11 * digit)) & 2047
-            other[histogram[digit, bucket]] = n
-            histogram[digit, bucket] += 1
-        order, other = other, order
-    return order
-
-
-@_compile
-@no_type_check
-def bin_tiles(records, depths, starts, width, height, entries, tile_starts, slot_ranges, ticket):
-    """List in each tile of each image the Gaussians that touch it, nearest first.
-
-    An entry is (Gaussian, first row | end row << 16, slot, 0). The slots of a Gaussian are `slot_ranges[image, n]`,
-    which come filled with zeros.
-    """
-    images = depths.shape[0]
-    tiles_x, tiles_y = (width + LANES - 1) // LANES, (height + ROWS - 1) // ROWS
-    while True:
-        image = take_ticket(ticket)
-        if image >= images:
-            return
-        order = _depth_order(depths[image])
-        capacity = starts[image + 1] - starts[image]
-        owners, tiles, rows = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-        fill = np.zeros(tiles_x * tiles_y + 1, np.int64)
-        slots = 0
-        for i in range(order.size):
-            n = order[i]
-            record = records[image, n]
-            mx, my = record[MEAN_X], record[MEAN_Y]
-            mxx, myx, myy = record[INVERSE_XX], record[INVERSE_YX], record[INVERSE_YY]
-            slot_ranges[image, n, 0] = slots
-            # The pixels that count lie in the ellipse p^2 + q^2 <= reach^2, a little widened against rounding.
-            reach2 = (record[PEAK] - np.float32(_LOG2_ALPHA_MIN)) * np.float32(1.0002) + np.float32(1e-3)
-            # Its highest and lowest point, where p = 0 and q = +-reach, are at +-tip; the vertical line at dx cuts it at
-            # dy = slope dx +- sqrt(lean - (bend dx)^2).
-            tip = -myx / (mxx * myy) * math.sqrt(reach2)
-            scale = np.float32(1.0) / (myx * myx + myy * myy)
-            slope, bend, lean = -mxx * myx * scale, mxx * myy * scale, reach2 * scale
-            for column in range(np.int64(record[LEFT]) // LANES, np.int64(record[RIGHT]) // LANES + 1):
-                near_x = np.float32(column * LANES) + np.float32(0.5) - mx
-                far_x = near_x + np.float32(LANES - 1)
-                # The highest point within the strip of this column: the tip, or the border that is nearest to it.
-                up, down = min(max(tip, near_x), far_x), min(max(-tip, near_x), far_x)
-                high = slope * up + math.sqrt(lean - bend * bend * up * up)
-                low = slope * down - math.sqrt(lean - bend * bend * down * down)
-                if not (high >= low):  # NaN: the ellipse ends beside this strip.
-                    continue
-                y0 = np.int64(min(max(math.ceil(my + low - np.float32(0.501)), 0.0), height))
-                y1 = np.int64(min(max(math.floor(my + high - np.float32(0.499)) + 1.0, 0.0), height))
-                while y0 < y1:
-                    tile_y = y0 // ROWS
-                    end = min(y1, (tile_y + 1) * ROWS)
-                    tile = tile_y * tiles_x + column
-                    owners[slots], tiles[slots] = n, tile
-                    rows[slots] = (y0 - tile_y * ROWS) | ((end - tile_y * ROWS) << 16)
-                    fill[tile + 1] += 1
-                    slots += 1
-                    y0 = end
-            slot_ranges[image, n, 1] = slots
-        base = starts[image]
-        for tile in range(tiles_x * tiles_y):
-            fill[tile + 1] += fill[tile]
-            tile_starts[image, tile] = base + fill[tile]
-        tile_starts[image, tiles_x * tiles_y] = base + slots
-        for slot in range(slots):
-            place = (base + fill[tiles[slot]]) * ENTRY
-            fill[tiles[slot]] += 1
-            entries[place], entries[place + 1], entries[place + 2] = owners[slot], rows[slot], slot
 
 
 @_compile

@@ -139,15 +139,39 @@ def fnma(typingctx, a, b, c):
     return float8(float8, float8, float8), codegen
 
 
-@intrinsic
-@no_type_check
-def smaller(typingctx, a, b):
-    """The smaller number in each lane."""
+def _selecting(comparison, doc):
+    @intrinsic
+    @no_type_check
+    def apply(typingctx, a, b):
+        def codegen(context, builder, signature, args):
+            return builder.select(builder.fcmp_ordered(comparison, args[0], args[1]), args[0], args[1])
 
-    def codegen(context, builder, signature, args):
-        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[0], args[1])
+        return float8(float8, float8), codegen
 
-    return float8(float8, float8), codegen
+    apply.__doc__ = doc
+    return apply
+
+
+smaller = _selecting("<", "The smaller number in each lane; if the first is NaN, the second.")
+larger = _selecting(">", "The larger number in each lane; if the first is NaN, the second.")
+
+
+def _builtin(name, doc):
+    @intrinsic
+    @no_type_check
+    def apply(typingctx, x):
+        def codegen(context, builder, signature, args):
+            kind = ir.FunctionType(_FLOATS, [_FLOATS])
+            return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32"), args)
+
+        return float8(float8), codegen
+
+    apply.__doc__ = doc
+    return apply
+
+
+square_root = _builtin("sqrt", "The square root of each lane.")
+ceiling = _builtin("ceil", "The next integer above, in each lane.")
 
 
 @intrinsic

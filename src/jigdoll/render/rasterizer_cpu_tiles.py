@@ -60,10 +60,12 @@ def draw_tiles(records, entries, tile_starts, width, height, rgba, depth, ends, 
             return
         image, tile = job // tiles, job % tiles
         first, end = tile_starts[image, tile], tile_starts[image, tile + 1]
-        if first == end:
-            continue
         x0, y0 = (tile % tiles_x) * LANES, (tile // tiles_x) * ROWS
         columns, rows = min(width - x0, LANES), min(height - y0, ROWS)
+        if first == end:
+            rgba[image, y0 : y0 + rows, x0 : x0 + columns] = 0.0
+            depth[image, y0 : y0 + rows, x0 : x0 + columns] = 0.0
+            continue
         _blend(
             records[image].reshape(-1), entries[first * ENTRY : end * ENTRY], x0, y0, columns, rows, paint, done,
             ends[image, tile], stops[image, tile],
@@ -156,7 +158,10 @@ def _clear(entries, start):
 @_compile
 @no_type_check
 def undraw_tiles(records, entries, tile_starts, starts, width, height, ends, stops, g_rgba, g_depth, sums, ticket):
-    """The backward of `draw_tiles`: the gradient sums of each entry, into its slot."""
+    """The backward of `draw_tiles`: the gradient sums of each entry, into its slot.
+
+    A gradient that is not there is an empty array.
+    """
     images, tiles = ends.shape[0], ends.shape[1]
     tiles_x = (width + LANES - 1) // LANES
     pull = np.empty(ROWS * _PULL, np.float32)
@@ -173,10 +178,11 @@ def undraw_tiles(records, entries, tile_starts, starts, width, height, ends, sto
         for row in range(min(height - y0, ROWS)):
             for lane in range(min(width - x0, LANES)):
                 pixel = row * _PULL + lane
-                g = g_rgba[image, y0 + row, x0 + lane]
-                for channel in range(4):
-                    pull[pixel + (2 + channel) * LANES] = g[channel]
-                pull[pixel + 6 * LANES] = g_depth[image, y0 + row, x0 + lane]
+                if g_rgba.size:
+                    for channel in range(4):
+                        pull[pixel + (2 + channel) * LANES] = g_rgba[image, y0 + row, x0 + lane, channel]
+                if g_depth.size:
+                    pull[pixel + 6 * LANES] = g_depth[image, y0 + row, x0 + lane]
                 pull[pixel] = ends[image, tile, row * LANES + lane]
                 pull[pixel + 7 * LANES] = stops[image, tile, row * LANES + lane]
         slots = sums[starts[image] * SUMS : starts[image + 1] * SUMS]
