@@ -59,6 +59,15 @@ def contact_sheet(
     return path
 
 
+def write_picture(path: str | os.PathLike[str], pixels: UInt8[np.ndarray, "height width 3"]) -> Path:
+    """Write one picture as PNG."""
+    from PIL import Image
+
+    with atomic_write(path) as temporary:
+        Image.fromarray(pixels).save(temporary, format="PNG")
+    return Path(path)
+
+
 def _to_bytes(path: Path, frames: Frames) -> np.ndarray:
     if frames.shape[0] == 0 or frames.shape[1] == 0 or frames.shape[2] == 0:
         raise FileFormatError(f"{path}: there are no frames to write")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jigdoll.formats.gltf.document import Document
-from jigdoll.formats.gltf.nodes import NodeTree, compose, world_matrices
+from jigdoll.formats.gltf.nodes import NodeTree, check_places, compose, world_matrices
 
 _WIDTHS = {"translation": 3, "rotation": 4, "scale": 3}
 _MAX_FRAMES = 100_000
@@ -39,7 +39,9 @@ def sample_clip(document: Document, tree: NodeTree, index: int, fps: float) -> n
     for node, path, mode, times, keys in channels:
         values[path][:, node] = interpolate(clock, times, keys, mode, rotation=path == "rotation")
     local = compose(values["translation"], values["rotation"], values["scale"])
-    return world_matrices(tree.parents, tree.order, local)
+    world = world_matrices(tree.parents, tree.order, local)
+    check_places(document, world)
+    return world
 
 
 class _Channel(NamedTuple):
@@ -70,7 +72,7 @@ def _channels(document: Document, index: int) -> list[_Channel]:
         sampler = samplers[number]
         mode = sampler.get("interpolation", "LINEAR")
         if mode not in ("LINEAR", "STEP", "CUBICSPLINE"):
-            raise document.fail(f"animations[{index}] has an unknown interpolation {mode!r}")
+            raise document.fail(f"animations[{index}] has an unknown interpolation {str(mode)[:20]!r}")
         times = document.vectors(sampler.get("input"), 1)[:, 0]
         keys = document.vectors(sampler.get("output"), _WIDTHS[path])
         if len(keys) != len(times) * (3 if mode == "CUBICSPLINE" else 1):

@@ -58,14 +58,14 @@ class Document:
         """One object of a top-level list."""
         found = self.items(kind)
         if type(index) is not int or not 0 <= index < len(found):
-            raise self.fail(f"{kind}[{index!r}] does not exist (there are {len(found)})")
+            raise self.fail(f"{kind}[{str(index)[:40]}] does not exist (there are {len(found)})")
         return found[index]
 
     def number(self, holder: dict[str, Any], key: str, default: int | None = None) -> int:
         """A non-negative integer field."""
         value = holder.get(key, default)
         if type(value) is not int or not 0 <= value < 1 << 40:
-            raise self.fail(f"'{key}' should be a non-negative whole number, not {value!r}")
+            raise self.fail(f"'{key}' should be a non-negative whole number, not {str(value)[:40]!r}")
         return value
 
     def floats(self, holder: dict[str, Any], key: str, count: int, default: list[float]) -> list[float]:
@@ -96,7 +96,7 @@ class Document:
     def resource(self, uri: Any) -> bytes:
         """What a URI points at; it may not leave the file's folder."""
         if not isinstance(uri, str):
-            raise self.fail(f"a uri should be text, not {uri!r}")
+            raise self.fail(f"a uri should be text, not {str(uri)[:40]!r}")
         if uri.startswith("data:"):
             head, _, body = uri.partition(",")
             if not head.endswith(";base64"):
@@ -157,7 +157,7 @@ class Document:
     def _layout(self, entry: dict[str, Any], index: Any) -> tuple[str, int]:
         component, kind = entry.get("componentType"), entry.get("type")
         if component not in _COMPONENTS or kind not in _WIDTHS:
-            raise self.fail(f"accessors[{index}] is of unknown type {component!r} {kind!r}")
+            raise self.fail(f"accessors[{index}] is of unknown type {str(component)[:20]!r} {str(kind)[:20]!r}")
         return _COMPONENTS[component][0], _WIDTHS[kind]
 
     def _strided(self, entry: dict[str, Any], dtype: str, count: int, width: int, where: str) -> np.ndarray:
@@ -177,7 +177,7 @@ class Document:
         count = self.number(sparse, "count")
         kind = sparse["indices"].get("componentType")
         if kind not in (5121, 5123, 5125):
-            raise self.fail(f"accessors[{index}].sparse has indices of unknown type {kind!r}")
+            raise self.fail(f"accessors[{index}].sparse has indices of unknown type {str(kind)[:20]!r}")
         where = f"accessors[{index}].sparse"
         rows = self._strided(sparse["indices"], _COMPONENTS[kind][0], count, 1, where)[:, 0]
         values = self._strided(sparse["values"], dtype, count, width, where)

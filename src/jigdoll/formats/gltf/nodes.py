@@ -7,6 +7,8 @@ import numpy as np
 
 from jigdoll.formats.gltf.document import Document
 
+_LARGEST = 1e9
+
 
 @dataclass(frozen=True, eq=False)
 class NodeTree:
@@ -44,7 +46,14 @@ def read_nodes(document: Document) -> NodeTree:
     scale = np.array([s for _, _, s in local]).reshape(-1, 3)
     names = tuple(_name(node, i) for i, node in enumerate(nodes))
     world = world_matrices(parents, order, compose(translation, rotation, scale))
+    check_places(document, world)
     return NodeTree(names, parents, order, translation, rotation, scale, world, _visible(document, parents, order))
+
+
+def check_places(document: Document, world: np.ndarray) -> None:
+    """Refuse transforms that no scene has: what follows could only overflow."""
+    if not np.isfinite(world).all() or np.abs(world).max(initial=0.0) > _LARGEST:
+        raise document.fail(f"a node is placed or scaled beyond {_LARGEST:g} units; the file is damaged")
 
 
 def compose(translation: np.ndarray, rotation: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -119,7 +119,7 @@ class PrimitiveReader:
         for name, unique_id in ids.items():
             found = decoded.get_attribute_by_unique_id(unique_id) if type(unique_id) is int else None
             if found is None:
-                raise document.fail(f"the Draco data has no attribute {unique_id!r} ({name})")
+                raise document.fail(f"the Draco data has no attribute {str(unique_id)[:20]!r} ({name[:20]})")
             values = np.asarray(found["data"])
             attributes[name] = values.reshape(len(values), -1)
         return attributes, np.asarray(decoded.faces).reshape(-1)

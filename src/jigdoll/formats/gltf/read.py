@@ -33,7 +33,7 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
     except JigdollError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise FileFormatError(f"{path.name}: the file is damaged ({type(error).__name__}: {error})") from error
+        raise FileFormatError(f"{path.name}: the file is damaged ({type(error).__name__}: {str(error)[:200]})") from error
 
 
 def _read(document: Document, fps: float) -> RiggedAsset:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jigdoll.formats.gltf.document import Document
-from jigdoll.formats.gltf.nodes import NodeTree
+from jigdoll.formats.gltf.nodes import NodeTree, check_places
 from jigdoll.formats.gltf.primitives import Primitive
 
 _MAX_JOINTS = 4096
@@ -57,6 +57,7 @@ def read_skins(document: Document, tree: NodeTree) -> list[Skin]:
             inverse[:, 3] = [0, 0, 0, 1]  # rounding in some exporters leaves 0.9999
             if (np.abs(np.linalg.det(inverse[:, :3, :3])) < 1e-30).any():
                 raise document.fail(f"skins[{index}] has an inverse bind matrix that cannot be inverted")
+            check_places(document, np.linalg.inv(inverse))
         else:
             inverse = np.tile(np.eye(4), (len(joints), 1, 1))
         skins.append(Skin(tuple(joints), inverse))

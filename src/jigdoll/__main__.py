@@ -1,0 +1,5 @@
+"""python -m jigdoll."""
+
+from jigdoll.cli import main
+
+main()
