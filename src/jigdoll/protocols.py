@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.types import Camera, Gaussians, Rendering, RiggedAsset
+from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, RiggedAsset
 
 
 @runtime_checkable
@@ -21,22 +21,35 @@ class Rasterizer(Protocol):
 
 @runtime_checkable
 class VideoPrior(Protocol):
-    """A text-to-video diffusion model, spoken to through its estimate of the clean video."""
+    """A text-to-video diffusion model, spoken to through its estimate of the clean video.
 
-    def embed(self, prompt: str) -> Tensor:
-        """Encode a prompt once; the result goes to `denoise`."""
+    Whatever the model predicts (v, epsilon, flow), `denoise` returns clean latents, so that guidance is arithmetic on
+    clean estimates. A noise level is the model's own diffusion time in 0..1, from clean to noise.
+    """
+
+    @property
+    def defaults(self) -> PriorDefaults:
+        """What the model wants to be shown, and how hard to guide with it."""
         ...
 
-    def encode(self, video: Float[Tensor, "views frames height width 3"]) -> Tensor:
+    def embed(self, prompt: str) -> Tensor:
+        """Encode a prompt once; the result goes to `denoise`. The empty prompt is the null text."""
+        ...
+
+    def encode(self, video: Float[Tensor, "views frames height width 3"]) -> Float[Tensor, "views ..."]:
         """Pixels in 0..1 to the model's latents, differentiable."""
         ...
 
+    def signal_and_noise(self, level: float) -> tuple[float, float]:
+        """The factors (alpha, sigma) of the clean latents and of the noise at a level."""
+        ...
+
     def noise(self, latents: Tensor, level: float, generator: torch.Generator) -> Tensor:
-        """Latents at a noise level in 0..1: alpha x0 + sigma epsilon."""
+        """Latents at a noise level: alpha x0 + sigma epsilon, with unit Gaussian epsilon."""
         ...
 
     def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
-        """One estimate of the clean latents per text."""
+        """One estimate of the clean latents per text, without gradient."""
         ...
 
 

@@ -249,3 +249,23 @@ class Limb:
     """0 for the foremost of its kind on its side, counting backwards."""
     joints: tuple[int, ...]
     """From the body outwards; the last one is the end (foot, hand, head, tip)."""
+
+
+@dataclass(frozen=True)
+class PriorDefaults:
+    """What a video prior was trained to see, and how to guide with it."""
+
+    look: Literal["clay", "color"]
+    """Splats as one shaded material, or in their own colours."""
+    frames: int
+    fps: float
+    width: int
+    """[px]."""
+    height: int
+    """[px]."""
+    guidance: float
+    """Scale of classifier-free guidance: null + guidance (text - null), on clean estimates."""
+    levels: tuple[float, float]
+    """Lowest and highest noise level worth distilling from."""
+    negative_prompt: str = ""
+    """What the guided text is set against."""
