@@ -9,7 +9,14 @@ from jigdoll.errors import RigError
 from jigdoll.math.rotations import axis_angle_to_quaternion, quaternion_to_matrix
 from jigdoll.math.transforms import transform, translation
 from jigdoll.rig.kinematics import make_skeleton, rest_pose
-from jigdoll.splats.pose import covariances, pose_by_transforms, pose_reference, pose_splats, rest_splats
+from jigdoll.splats.pose import (
+    covariances,
+    covariances_reference,
+    pose_by_transforms,
+    pose_reference,
+    pose_splats,
+    rest_splats,
+)
 from jigdoll.types import Pose, SkinnedGaussians, Weights
 
 
@@ -144,3 +151,15 @@ def test_weights_that_do_not_fit_are_refused():
     splats = some_splats(4, 3, influences=2)
     with pytest.raises(RigError, match="outside the 2"):
         pose_by_transforms(splats, some_transforms(5, joints=2))
+
+
+def test_compiled_covariances_equal_the_reference_with_their_gradients():
+    splats = some_splats(50, 4, dtype=torch.float64)
+    quats, scales = (3 * splats.quats).requires_grad_(), splats.scales.clone().requires_grad_()
+    pull = torch.randn(50, 3, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    results = []
+    for how in (covariances, covariances_reference):
+        sigma = how(quats, scales)
+        results.append((sigma, *torch.autograd.grad((sigma * pull).sum(), [quats, scales])))
+    for fast, slow in zip(*results, strict=True):
+        torch.testing.assert_close(fast, slow, atol=1e-12, rtol=1e-10)

@@ -53,12 +53,24 @@ def pose_reference(splats: SkinnedGaussians, transforms: Float[Tensor, "*batch j
     blended = torch.einsum("pj,...jab->...pab", splats.weights.dense(transforms.shape[-3]), transforms[..., :3, :])
     grad_phi = blended[..., :3]
     means = (grad_phi @ splats.means[:, :, None])[..., 0] + blended[..., 3]
-    rest = covariances(splats.quats, splats.scales)
+    rest = covariances_reference(splats.quats, splats.scales)
     return Gaussians(means, grad_phi @ rest @ grad_phi.mT, splats.opacities, splats.colors)
 
 
-def covariances(quats: Float[Tensor, "*batch 4"], scales: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch 3 3"]:
-    """Sigma = R S S^T R^T of splats with these axes and standard deviations."""
+def covariances(
+    quats: Float[Tensor, "gaussians 4"], scales: Float[Tensor, "gaussians 3"]
+) -> Float[Tensor, "gaussians 3 3"]:
+    """Sigma = R S S^T R^T of splats with these axes (quaternions of any length) and standard deviations."""
+    if quats.device.type != "cpu" or quats.dtype != scales.dtype or quats.dtype not in (torch.float32, torch.float64):
+        return covariances_reference(quats, scales)
+    sigma: Any = _Covariances.apply(quats, scales)
+    return sigma
+
+
+def covariances_reference(
+    quats: Float[Tensor, "gaussians 4"], scales: Float[Tensor, "gaussians 3"]
+) -> Float[Tensor, "gaussians 3 3"]:
+    """Sigma in plain torch, the truth for `covariances`."""
     stretched = quaternion_to_matrix(quats) * scales[..., None, :]
     return stretched @ stretched.mT
 
@@ -73,6 +85,25 @@ def select(splats: SkinnedGaussians, keep: Tensor) -> SkinnedGaussians:
         splats.colors[keep],
         Weights(splats.weights.joints[keep], splats.weights.values[keep]),
     )
+
+
+class _Covariances(torch.autograd.Function):
+    """The compiled kernels as one differentiable operation."""
+
+    @staticmethod
+    def forward(ctx: Any, quats: Tensor, scales: Tensor) -> Tensor:
+        ctx.save_for_backward(quats, scales)
+        sigma = torch.empty(*scales.shape, 3, dtype=scales.dtype)
+        _sigma_forward(_array(quats), _array(scales), sigma.numpy())
+        return sigma
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        quats, scales = ctx.saved_tensors
+        grad_quats, grad_scales = (torch.empty(t.shape, dtype=t.dtype) for t in (quats, scales))
+        arrays = [_array(tensor) for tensor in (quats, scales, grads[0], grad_quats, grad_scales)]
+        _sigma_backward(*arrays)
+        return grad_quats, grad_scales
 
 
 class _Pose(torch.autograd.Function):
@@ -111,6 +142,61 @@ class _Pose(torch.autograd.Function):
 
 def _array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().contiguous().numpy()
+
+
+@numba.njit(cache=True, inline="always")
+@no_type_check
+def _turn(w, x, y, z, R):
+    """The rotation matrix of a unit quaternion."""
+    R[0, 0], R[0, 1], R[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
+    R[1, 0], R[1, 1], R[1, 2] = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
+    R[2, 0], R[2, 1], R[2, 2] = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
+
+
+@numba.njit(cache=True, error_model="numpy")
+@no_type_check
+def _sigma_forward(quats, scales, sigma):
+    """sigma = M M^T with M = R S."""
+    R = np.empty((3, 3), quats.dtype)
+    for p in range(quats.shape[0]):
+        w, x, y, z = quats[p]
+        norm = np.sqrt(w * w + x * x + y * y + z * z)
+        _turn(w / norm, x / norm, y / norm, z / norm, R)
+        a, b, c = scales[p, 0] ** 2, scales[p, 1] ** 2, scales[p, 2] ** 2
+        for i in range(3):
+            for j in range(3):
+                sigma[p, i, j] = a * R[i, 0] * R[j, 0] + b * R[i, 1] * R[j, 1] + c * R[i, 2] * R[j, 2]
+
+
+@numba.njit(cache=True, error_model="numpy")
+@no_type_check
+def _sigma_backward(quats, scales, grad, grad_quats, grad_scales):
+    """dL/dM = (G + G^T) M, from there to R and S, from R to the unit quaternion, from there to its length."""
+    R, D = np.empty((3, 3), quats.dtype), np.empty((3, 3), quats.dtype)
+    for p in range(quats.shape[0]):
+        w, x, y, z = quats[p]
+        norm = np.sqrt(w * w + x * x + y * y + z * z)
+        w, x, y, z = w / norm, x / norm, y / norm, z / norm
+        _turn(w, x, y, z, R)
+        G = grad[p]
+        for k in range(3):
+            s = scales[p, k]
+            slope = 0 * s
+            for i in range(3):
+                d = s * (
+                    (G[i, 0] + G[0, i]) * R[0, k] + (G[i, 1] + G[1, i]) * R[1, k] + (G[i, 2] + G[2, i]) * R[2, k]
+                )
+                slope += d * R[i, k]
+                D[i, k] = d * s
+            grad_scales[p, k] = slope
+        xy, xz, yz = D[0, 1] + D[1, 0], D[0, 2] + D[2, 0], D[1, 2] + D[2, 1]
+        gw = 2 * (x * (D[2, 1] - D[1, 2]) + y * (D[0, 2] - D[2, 0]) + z * (D[1, 0] - D[0, 1]))
+        gx = 2 * (-2 * x * (D[1, 1] + D[2, 2]) + y * xy + z * xz + w * (D[2, 1] - D[1, 2]))
+        gy = 2 * (x * xy - 2 * y * (D[0, 0] + D[2, 2]) + z * yz + w * (D[0, 2] - D[2, 0]))
+        gz = 2 * (x * xz + y * yz - 2 * z * (D[0, 0] + D[1, 1]) + w * (D[1, 0] - D[0, 1]))
+        along = gw * w + gx * x + gy * y + gz * z
+        grad_quats[p, 0], grad_quats[p, 1] = (gw - along * w) / norm, (gx - along * x) / norm
+        grad_quats[p, 2], grad_quats[p, 3] = (gy - along * y) / norm, (gz - along * z) / norm
 
 
 @numba.njit(parallel=True, fastmath=True, cache=True, error_model="numpy")
