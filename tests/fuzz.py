@@ -235,7 +235,6 @@ def judge(path: Path) -> tuple[str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", RepairWarning)
-            warnings.simplefilter("ignore", RuntimeWarning)  # overflow on the way to being refused
             read_any(path)
         return "read", ""
     except JigdollError as error:
