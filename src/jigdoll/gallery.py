@@ -1,6 +1,7 @@
 """Pictures and films for people: the zoo on one sheet, a clip as a film or a contact sheet, the demo."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,19 @@ import torch
 from jigdoll import zoo
 from jigdoll.export import resample, save
 from jigdoll.formats import video
-from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, draw_turntable, picture_of, to_uint8
+from jigdoll.math.rotations import compound_to_quaternion
+from jigdoll.render.camera import fit_orbit
+from jigdoll.render.draw import (
+    ClipStyle,
+    contact_sheet,
+    draw_bones,
+    draw_clip,
+    draw_turntable,
+    picture_of,
+    to_uint8,
+)
+from jigdoll.rig.kinematics import rest_pose
+from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Motion, Pose, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
@@ -117,3 +130,48 @@ def _frame(motion: Motion, index: int | torch.Tensor) -> Pose:
     offsets = None if pose.offsets is None else pose.offsets[index]
     scales = None if pose.scales is None else pose.scales[index]
     return Pose(pose.root[index], pose.rotations[index], offsets, scales)
+
+
+def rig_sheet(target: str | Path, asset: RiggedAsset, *, size: int = 320) -> Path:
+    """What a rigger looks at: the skeleton through the skin, the weights by colour, and three limbs bent."""
+    joints = len(asset.skeleton)
+    hues = torch.arange(joints) * 0.61803  # golden steps keep neighbours apart
+    wheel = 0.5 + 0.5 * torch.cos(2 * torch.pi * (hues[:, None] + torch.tensor([0.0, 1 / 3, 2 / 3])))
+    painted = replace(asset.mesh, colors=asset.weights.dense(joints) @ wheel, materials=(), face_materials=None)
+    by_weight = replace(asset, mesh=painted)
+    pictures, labels = [], []
+    for azimuth in (0.0, 90.0):
+        pictures.append(_x_ray(asset, azimuth=azimuth, size=size))
+        labels.append("skeleton, front" if azimuth == 0 else "skeleton, left side")
+    for azimuth in (60.0, 240.0):
+        pictures.append(picture_of(by_weight, azimuth=azimuth, size=size))
+        labels.append("weights by joint")
+    for label, pose in _test_bends(asset):
+        pictures.append(picture_of(asset, pose, size=size))
+        labels.append(label)
+    return video.write_picture(target, contact_sheet(pictures, 4, labels))
+
+
+def _x_ray(asset: RiggedAsset, *, azimuth: float, size: int) -> np.ndarray:
+    """The bones over a pale picture of the body."""
+    camera = fit_orbit(asset.mesh.vertices, azimuth=azimuth, elevation=5.0, width=size, height=size)
+    camera = replace(camera, T_camera_world=camera.T_camera_world[None, None], K=camera.K[None, None])
+    body = draw_clip(asset, style=ClipStyle(width=size, height=size, ground=False), camera=camera)
+    return to_uint8(draw_bones(0.35 * body + 0.65, asset.skeleton, rest_pose(asset.skeleton, frames=1), camera)[0, 0])
+
+
+def _test_bends(asset: RiggedAsset, *, most: int = 4) -> list[tuple[str, Pose]]:
+    """One joint bent by 45 degrees in each of a few limbs: knees and elbows first, then necks and tails."""
+    skeleton = asset.skeleton
+    order = {"leg": 0, "arm": 1, "wing": 1, "head": 2, "tail": 3, "spine": 4}
+    limbs = [limb for limb in find_limbs(skeleton) if limb.side != "right" and len(limb.joints) > 1]
+    bends = []
+    for limb in sorted(limbs, key=lambda limb: order[limb.kind]):
+        joint = limb.joints[1] if limb.kind in ("leg", "arm", "wing") else limb.joints[0]
+        low, high = skeleton.limits[joint, 0].tolist()
+        angle = (1.0 if high >= -low else -1.0) * torch.pi / 4
+        pose = rest_pose(skeleton)
+        rotations = pose.rotations.clone()
+        rotations[joint] = compound_to_quaternion(torch.tensor([angle, 0.0, 0.0]), skeleton.axes[joint])
+        bends.append((f"{skeleton.names[joint]} bent", replace(pose, rotations=rotations)))
+    return bends[:most]

@@ -33,7 +33,8 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
     except JigdollError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise FileFormatError(f"{path.name}: the file is damaged ({type(error).__name__}: {str(error)[:200]})") from error
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        raise FileFormatError(f"{path.name}: the file is damaged ({reason})") from error
 
 
 def _read(document: Document, fps: float) -> RiggedAsset:

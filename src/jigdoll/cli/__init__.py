@@ -1,0 +1,67 @@
+"""The command line: one typed function per verb."""
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+
+import tyro
+
+from jigdoll.cli.bodies import rig, skin, splat
+from jigdoll.cli.files import convert, inspect, render
+from jigdoll.cli.shared import Json, console, escaped, show_warning
+from jigdoll.cli.zoo import demo, zoo, zoo_list, zoo_make, zoo_sheet
+from jigdoll.errors import JigdollError
+
+
+def main() -> None:
+    """Run a verb; errors a user can mend end with exit code 1 and one readable line."""
+    warnings.showwarning = show_warning
+    try:
+        words = sys.argv[1:]
+        group = GROUPS.get(words[0]) if words else None
+        if group is None:
+            tyro.extras.subcommand_cli_from_dict(VERBS, prog="jigdoll", args=words or ["--help"])
+        else:
+            prog = f"jigdoll {words[0]}"
+            tyro.extras.subcommand_cli_from_dict(group, prog=prog, args=words[1:] or ["--help"])
+    except JigdollError as error:
+        console(error=True).print(f"[bold red]error:[/] {escaped(str(error))}", highlight=False)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+
+
+def doctor(*, as_json: Json = False) -> None:
+    """Check the installation: versions, optional parts, what each missing one would give."""
+    from rich.table import Table
+
+    from jigdoll.diagnosis import diagnose
+
+    findings = diagnose()
+    if as_json:
+        sys.stdout.write(json.dumps(findings, indent=2) + "\n")
+    else:
+        table = Table("part", "state", "for")
+        for finding in findings:
+            color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
+            table.add_row(finding["part"], f"[{color}]{finding['state']}[/] {finding['detail']}", finding["purpose"])
+        console().print(table)
+    if any(finding["state"] == "broken" for finding in findings):
+        sys.exit(1)
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    "inspect": inspect,
+    "convert": convert,
+    "render": render,
+    "rig": rig,
+    "skin": skin,
+    "splat": splat,
+    "zoo": zoo,
+    "demo": demo,
+    "doctor": doctor,
+}
+GROUPS: dict[str, dict[str, Callable[..., None]]] = {"zoo": {"list": zoo_list, "make": zoo_make, "sheet": zoo_sheet}}

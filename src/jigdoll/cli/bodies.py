@@ -1,0 +1,168 @@
+"""Verbs that make a body posable or drawable: rig, skin, splat."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tyro.conf import Positional
+
+from jigdoll.cli.shared import Forward, Scale, Up, console, open_character, progress_bar, said
+from jigdoll.errors import JigdollError
+
+if TYPE_CHECKING:
+    from jigdoll.types import RiggedAsset
+
+Template = Literal["auto", "biped", "bird", "theropod", "quadruped", "hexapod", "octopod", "serpent", "generic"]
+Formula = Literal["refined", "paper"]
+
+
+def rig(
+    source: Positional[str],
+    target: Positional[Path],
+    /,
+    *,
+    template: Template = "auto",
+    joints: int | None = None,
+    markers: Path | None = None,
+    weights: Formula = "refined",
+    picture: Path | None = None,
+    save_markers: Path | None = None,
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
+) -> None:
+    """Give a bare mesh a skeleton and skin weights, and write it as a rigged GLB.
+
+    Args:
+        source: A mesh: .obj, .glb, .fbx ... (what rig it has is ignored), or zoo:NAME.
+        target: What to write: .glb, .usd, .usda, .usdc.
+        template: The body plan, where the guess is wrong.
+        joints: How many joints you wish.
+        markers: A JSON file {"left_knee": [x, y, z], ...} [m, our frame] that pins joints.
+        weights: The paper's formula, or the refined one that agrees better with artists.
+        picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.
+        save_markers: Write the joints that were found as such a JSON file, to correct by hand and give back.
+    """
+    from jigdoll.export import save
+    from jigdoll.gallery import rig_sheet
+    from jigdoll.rigging import rig_asset
+
+    asset = open_character(source, up=up, forward=forward, scale=scale)
+    with progress_bar() as progress:
+        rigged, summary = rig_asset(
+            asset,
+            template=template,
+            joints=joints,
+            markers=None if markers is None else _read_markers(markers),
+            formula=weights,
+            progress=progress,
+        )
+        written = save(target, rigged)
+        if picture is not None:
+            progress(0.95, "drawing")
+            rig_sheet(picture, rigged)
+    said(written, summary)
+    if picture is not None:
+        said(picture)
+    if save_markers is not None:
+        said(_write_markers(save_markers, rigged))
+
+
+def skin(
+    source: Positional[str],
+    target: Positional[Path],
+    /,
+    *,
+    weights: Formula = "refined",
+    max_influences: int = 4,
+    picture: Path | None = None,
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
+) -> None:
+    """Keep a character's skeleton and clips, compute its weights anew, and write it as a GLB.
+
+    Args:
+        source: A rigged character, or zoo:NAME.
+        target: What to write: .glb, .usd, .usda, .usdc.
+        weights: The paper's formula, or the refined one that agrees better with artists.
+        max_influences: Joints per vertex.
+        picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.
+    """
+    from jigdoll.export import save
+    from jigdoll.gallery import rig_sheet
+    from jigdoll.rigging import reskin
+
+    asset = open_character(source, up=up, forward=forward, scale=scale)
+    skinned = reskin(asset, formula=weights, max_influences=max_influences)
+    said(save(target, skinned, list(skinned.clips.values())))
+    if picture is not None:
+        said(rig_sheet(picture, skinned))
+
+
+def splat(
+    source: Positional[str],
+    target: Positional[Path],
+    /,
+    *,
+    count: int = 12000,
+    iterations: int = 1600,
+    with_weights: bool = False,
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
+) -> None:
+    """Turn a character into Gaussian splats, fitted to pictures of its mesh, as a PLY that splat viewers open.
+
+    Args:
+        source: A character file, or zoo:NAME.
+        target: The .ply to write.
+        count: Splats to begin with.
+        iterations: Views drawn and compared; 0 takes splats from the surface as they are.
+        with_weights: Keep the skin weights in extra columns (viewers ignore them).
+    """
+    from jigdoll.formats import ply
+    from jigdoll.render.capture import likeness, splat_asset
+    from jigdoll.splats.bind import bind
+    from jigdoll.splats.fit import FitConfig
+
+    if target.suffix.lower() != ".ply":
+        raise JigdollError(f"{target.name}: splats are written as .ply")
+    asset = open_character(source, up=up, forward=forward, scale=scale)
+    if iterations == 0:
+        splats = bind(asset, count=count)
+    else:
+        with progress_bar() as progress:
+            splats = splat_asset(
+                asset,
+                count=count,
+                config=FitConfig(iterations=iterations),
+                progress=lambda i, n, loss: progress(i / n, f"fitting, loss {loss:.4f}"),
+            )
+    said(ply.write(target, splats, weights=with_weights), f"{len(splats.means)} splats")
+    console().print(f"likeness to the mesh on unseen views: {likeness(asset, splats):.1f} dB", highlight=False)
+
+
+def _read_markers(path: Path) -> dict[str, list[float]]:
+    from jigdoll.formats.files import read_limited
+
+    try:
+        found = json.loads(read_limited(path, 1 << 20))
+    except ValueError as error:
+        raise JigdollError(f"{path.name}: not a JSON file ({error})") from None
+    good = isinstance(found, dict) and all(
+        isinstance(place, list) and len(place) == 3 and all(type(x) in (int, float) for x in place)
+        for place in found.values()
+    )
+    if not good:
+        raise JigdollError(f'{path.name}: markers look like {{"left_knee": [x, y, z], ...}}, in metres')
+    return {name: [float(x) for x in place] for name, place in found.items()}
+
+
+def _write_markers(path: Path, rigged: "RiggedAsset") -> Path:
+    from jigdoll.formats.files import write_bytes
+    from jigdoll.rig.kinematics import rest_transforms
+
+    places = rest_transforms(rigged.skeleton)[:, :3, 3].tolist()
+    named = {name: [round(x, 5) for x in place] for name, place in zip(rigged.skeleton.names, places, strict=True)}
+    return write_bytes(path, json.dumps(named, indent=1).encode())

@@ -1,0 +1,201 @@
+"""Verbs on files: inspect, convert, render."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tyro.conf import Positional
+
+from jigdoll.cli.shared import (
+    Forward,
+    Json,
+    Scale,
+    Up,
+    clip_for,
+    console,
+    escaped,
+    motion_of,
+    open_character,
+    progress_bar,
+    said,
+)
+
+if TYPE_CHECKING:
+    from jigdoll.types import Motion, RiggedAsset
+
+
+def inspect(
+    file: Positional[Path],
+    /,
+    *,
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
+    as_json: Json = False,
+) -> None:
+    """Tell what is in a file, what is wrong with it and what is repaired on loading."""
+    from jigdoll.inspection import inspect_file
+
+    facts = inspect_file(file, up=up, forward=forward, scale=scale)
+    if as_json:
+        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+    else:
+        print_facts(facts)
+
+
+def convert(
+    source: Positional[str],
+    target: Positional[Path],
+    /,
+    *,
+    clip: str | None = None,
+    clips: bool = True,
+    fps: float | None = None,
+    in_place: bool = False,
+    loop: bool = False,
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
+    fresh: bool = False,
+) -> None:
+    """Write a character (a file or zoo:NAME) in another format, with its clips.
+
+    Args:
+        source: A character file, or zoo:NAME.
+        target: What to write: .glb, .bvh, .usd, .usda, .usdc.
+        clip: Only this clip (BVH and USD hold one), by name or a part of it; or a motion file to retarget.
+        clips: Whether clips are written at all.
+        fps: Frames per second of the written clips.
+        in_place: Take the steady travel out.
+        loop: Make the end of each clip meet its start.
+        fresh: Write a clean new file even if the source is glTF (by default the original is kept and extended).
+    """
+    from jigdoll.export import ExportOptions, save
+
+    asset = open_character(source, up=up, forward=forward, scale=scale, fps=fps or 30.0)
+    motions: list[Motion] = []
+    if clip is not None:
+        motions = [clip_for(asset, clip, fps=fps or 30.0)]
+    elif clips and (target.suffix.lower() == ".bvh" or not keeps_original(asset, target, fresh)):
+        motions = list(asset.clips.values())
+        if target.suffix.lower() in (".bvh", ".usd", ".usda", ".usdc"):
+            motions = motions[:1]
+    if fresh:
+        asset = replace(asset, source=None)
+    options = ExportOptions(fps=fps, in_place=in_place, loop=loop)
+    said(save(target, asset, motions, options=options), f"{len(motions)} clips written")
+
+
+def render(
+    source: Positional[str],
+    target: Positional[Path],
+    clip: Positional[str | None] = None,
+    /,
+    *,
+    action: str | None = None,
+    mode: Literal["mesh", "splats", "clay"] = "mesh",
+    size: tuple[int, int] = (480, 360),
+    azimuth: float = 60.0,
+    elevation: float = 12.0,
+    fps: float = 24.0,
+    seconds: float = 2.0,
+    ground: bool = True,
+    shadow: bool = True,
+    skeleton: bool = False,
+    frames: int = 12,
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
+) -> None:
+    """Draw a character and its clip with ground, shadow and a camera that follows.
+
+    Args:
+        source: A character file, or zoo:NAME.
+        target: .mp4, .gif or .webp for a film, .png for a contact sheet.
+        clip: A clip of the file by name, or a motion file; a turntable where the character has none.
+        action: For zoo:NAME: the reference gait to show.
+        mode: Textured triangles, Gaussian splats, or splats in clay.
+        size: Width and height [px].
+        azimuth: Where the camera stands [degrees]: 0 sees the face, 90 the left side.
+        elevation: How high it stands [degrees].
+        fps: Frames per second.
+        seconds: Length of a reference gait.
+        ground: Draw the checkerboard.
+        shadow: Draw the shadow.
+        skeleton: Draw the bones over the picture.
+        frames: Pictures on a contact sheet.
+    """
+    from jigdoll.gallery import film
+
+    asset = open_character(source, up=up, forward=forward, scale=scale, fps=fps)
+    motion = motion_of(asset, source, clip=clip, action=action, fps=fps, seconds=seconds)
+    with progress_bar() as progress:
+        written = film(
+            target,
+            asset,
+            motion,
+            mode=mode,
+            size=size,
+            azimuth=azimuth,
+            elevation=elevation,
+            fps=fps,
+            ground=ground,
+            shadow=shadow,
+            skeleton=skeleton,
+            frames=frames,
+            progress=progress,
+        )
+    said(written)
+
+
+def keeps_original(asset: "RiggedAsset", target: Path, fresh: bool) -> bool:
+    """Whether the written file is the original one, which holds its clips already."""
+    from_gltf = asset.source is not None and asset.source.format == "gltf"
+    return from_gltf and not fresh and target.suffix.lower() in (".glb", ".vrm")
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    out = console()
+    table = Table(show_header=False, title=f"{facts['file']}  ({facts['bytes'] / 1e6:.2f} MB)")
+    if "mesh" in facts:
+        mesh = facts["mesh"]
+        state = "watertight" if mesh["watertight"] else f"{mesh['open_edges']} open edges"
+        crowded = f", {mesh['crowded_edges']} non-manifold edges" if mesh["crowded_edges"] else ""
+        flat = f", {mesh['flat_faces']} flat faces" if mesh["flat_faces"] else ""
+        table.add_row("mesh", f"{mesh['vertices']} vertices at {mesh['places']} places, {mesh['faces']} faces")
+        table.add_row("", f"{mesh['components']} components, {state}{crowded}{flat}")
+        table.add_row("size", " x ".join(f"{x:.2f}" for x in facts["size_m"]) + " m (left-right, up, forward)")
+        if "frame" in facts:
+            frame = facts["frame"]
+            table.add_row(
+                "file's frame", f"up {frame['up']}, faces {frame['forward']}, {frame['metres_per_unit']:g} m a unit"
+            )
+        names = [m["name"] + (" (textured)" if m["texture"] else "") for m in facts["materials"]]
+        table.add_row("materials", ", ".join(names) or "none")
+    if "skeleton" in facts:
+        skeleton = facts["skeleton"]
+        table.add_row("skeleton", f"{skeleton['joints']} joints, root {escaped(skeleton['root'])}")
+        limbs = [f"{limb['side']} {limb['kind']}".removeprefix("middle ") for limb in skeleton["limbs"]]
+        table.add_row("limbs", ", ".join(limbs) or "none found")
+        if "weights" in facts:
+            weights = facts["weights"]
+            most, without = weights["most_influences"], weights["joints_without"]
+            table.add_row("weights", f"at most {most} joints a vertex, {without} joints without weight")
+    elif "mesh" in facts:
+        table.add_row("skeleton", "none: a bare mesh (jigdoll rig gives it one)")
+    for clip in facts["clips"]:
+        way = sum(x * x for x in clip["travel_m"]) ** 0.5
+        extra = [f"travels {way:.2f} m"] if way > 0.01 else []
+        extra += ["moves joints apart"] if clip["moves_joints_apart"] else []
+        extra += ["scales joints"] if clip["scales_joints"] else []
+        what = f"{clip['seconds']:.2f} s, {clip['frames']} frames, {clip['moving_joints']} joints move"
+        table.add_row(f"clip {escaped(clip['name'])}", ", ".join([what, *extra]))
+    for repair in facts["repairs"]:
+        table.add_row("[yellow]repaired[/]", escaped(repair))
+    if not facts["repairs"]:
+        table.add_row("repairs", "[green]none needed[/]")
+    out.print(table)

@@ -1,0 +1,106 @@
+"""Verbs on the built-in characters: zoo list, zoo make, zoo sheet, and the demo."""
+
+import json
+import sys
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from jigdoll.cli.shared import Json, console, progress_bar, said
+
+
+def zoo() -> None:
+    """The built-in characters: zoo list, zoo make, zoo sheet."""
+
+
+def zoo_list(*, as_json: Json = False) -> None:
+    """List the built-in characters and what each can do."""
+    from rich.table import Table
+
+    from jigdoll import zoo
+    from jigdoll.zoo.gaits import actions
+    from jigdoll.zoo.skeleton import build_skeleton
+    from jigdoll.zoo.species import species_named
+
+    rows = []
+    for name in zoo.SPECIES:
+        skeleton = build_skeleton(species_named(name))
+        rows.append({"name": name, "joints": len(skeleton), "actions": list(actions(skeleton))})
+    if as_json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        return
+    table = Table("name", "joints", "actions", title=f"{len(rows)} built-in characters")
+    for row in rows:
+        table.add_row(row["name"], str(row["joints"]), " ".join(row["actions"]))
+    console().print(table)
+
+
+def zoo_make(
+    name: Positional[str],
+    target: Positional[Path],
+    /,
+    *,
+    seed: int = 0,
+    action: str | None = None,
+    seconds: float = 2.0,
+    fps: float = 24.0,
+    loop: bool = False,
+) -> None:
+    """Make a built-in character and write it, with a reference gait on request.
+
+    Args:
+        name: Which character: see `jigdoll zoo list`.
+        target: What to write: .glb, .bvh, .usd, .usda, .usdc.
+        seed: 0 is the species itself, other seeds vary its proportions and colours.
+        action: A reference gait: walk, run, jump, idle ...
+        seconds: Length of the gait.
+        fps: Frames per second of the gait.
+        loop: End in the pose that it began with.
+    """
+    from jigdoll import zoo
+    from jigdoll.export import save
+    from jigdoll.zoo.gaits import reference_motion
+
+    asset = zoo.make(name, seed=seed)
+    motions = [] if action is None else [reference_motion(asset, action, seconds=seconds, fps=fps, loop=loop)]
+    said(save(target, asset, motions))
+
+
+def zoo_sheet(
+    target: Positional[Path], /, *, action: str = "walk", seed: int = 0, size: int = 160, columns: int = 6
+) -> None:
+    """Draw all built-in characters, at rest and in the middle of an action, as one picture.
+
+    Args:
+        target: The PNG to write.
+        action: The action beside the rest pose.
+        seed: Which variation of each character.
+        size: Width and height of one picture [px].
+        columns: Characters per row; each takes two pictures.
+    """
+    from jigdoll.gallery import zoo_sheet as draw_sheet
+
+    with progress_bar() as progress:
+        said(draw_sheet(target, action=action, seed=seed, size=size, columns=columns, progress=progress))
+
+
+def demo(*, out: Path = Path("out/demo"), name: str = "fox", action: str = "walk", seconds: float = 2.0) -> None:
+    """Animate a built-in character with its reference gait (not distilled from text): GLB, BVH, video, picture.
+
+    Args:
+        out: The folder to write to.
+        name: Which built-in character.
+        action: Which reference gait.
+        seconds: Length of the clip.
+    """
+    from jigdoll.gallery import demo as run_demo
+
+    with progress_bar() as progress:
+        written = run_demo(out, name=name, action=action, seconds=seconds, progress=progress)
+    screen = console()
+    screen.print(
+        f"A built-in {name} with its procedural reference gait [bold]{action}[/]. "
+        "Motion from text is not part of this version yet."
+    )
+    for path in written:
+        screen.print(f"  {path}", highlight=False)
