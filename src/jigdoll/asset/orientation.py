@@ -365,28 +365,48 @@ def _shape_signs(surface: _Surface, up: Array, ahead: Array) -> list[tuple[str, 
         ("one end is deeper, like a head", 0.5 * lengthwise, float(np.clip(1.5 * thick, -1, 1))),
         ("one end is blunter than a tail", 0.2 * lengthwise, float(blunt)),
     ]
-    feet = _toes_ahead(surface.points, (height - low) / tall, along, side)
+    top = along[height > low + 0.75 * tall]
+    nose = (float(np.quantile(top, 0.998)) + float(np.quantile(top, 0.002))) / 2 - float(np.median(top))
+    signs.append(("a nose sticks out", 0.6 * (1 - lengthwise), float(np.clip(nose / (0.04 * tall), -1, 1))))
+    plane = np.stack([side, along], 1)
+    soles = _soles(plane, (height - low) / tall)
+    if len(soles) >= 6:
+        # Beasts with six legs and more carry their bulk, the abdomen, behind the legs and the head close before them.
+        stand = float(np.mean([sole[:, 1].mean() for sole in soles]))
+        middle = along[np.abs(side - np.median(side)) < 0.1 * np.ptp(side)]
+        overhang = (stand - middle.min()) - (middle.max() - stand)
+        return [("the abdomen hangs out behind", 1.5, float(np.clip(4 * overhang / long, -1, 1)))]
+    feet = _toes_ahead(plane, soles, (height - low) / tall)
     if feet is not None:
         signs.append(("toes reach out", 1.2, float(np.clip(feet / (0.02 * surface.diagonal), -1, 1))))
     return signs
 
 
-def _toes_ahead(points: Array, share: Array, along: Array, side: Array) -> float | None:
-    """How far the soles reach ahead of the ankles above them, minus how far they reach behind [file units]."""
-    ground = np.flatnonzero(share < 0.05)
-    above = np.flatnonzero((share > 0.07) & (share < 0.14))
-    if len(ground) < 5 or len(above) < 5:
-        return None
-    plane = np.stack([side, along], 1)
+def _soles(plane: Array, share: Array) -> list[Array]:
+    """The patches of surface near the ground, seen from above as (side, along)."""
+    ground = plane[share < 0.05]
+    if len(ground) < 5:
+        return []
     radius = 0.06 * float(np.linalg.norm(np.ptp(plane, axis=0)))
-    labels = _clusters(plane[ground], radius)
+    labels = _clusters(ground, radius)
+    patches = [ground[labels == label] for label in range(labels.max() + 1)]
+    most = max(len(patch) for patch in patches)
+    return [patch for patch in patches if len(patch) >= max(3, 0.1 * most)]
+
+
+def _toes_ahead(plane: Array, soles: list[Array], share: Array) -> float | None:
+    """How far the soles reach ahead of the ankles above them, minus how far they reach behind [file units]."""
+    above = plane[(share > 0.07) & (share < 0.14)]
+    margin = 0.03 * float(np.linalg.norm(np.ptp(plane, axis=0)))
     total, weight = 0.0, 0.0
-    for label in range(labels.max() + 1):
-        sole = plane[ground[labels == label]]
-        box_low, box_high = sole.min(0) - 0.5 * radius, sole.max(0) + 0.5 * radius
-        shin = plane[above]
-        shin = shin[((shin >= box_low) & (shin <= box_high)).all(1)]
-        if len(sole) < 3 or len(shin) < 3:
+    for sole in soles:
+        low, high = sole.min(0) - margin, sole.max(0) + margin
+        length = high[1] - low[1]
+        beside = above[(above[:, 0] >= low[0]) & (above[:, 0] <= high[0])]
+        beside = beside[(beside[:, 1] >= low[1] - length) & (beside[:, 1] <= high[1] + length)]
+        shin = beside[(beside[:, 1] >= low[1]) & (beside[:, 1] <= high[1])]
+        # What is longer than the foot below it is no shin but a belly.
+        if len(shin) < 3 or len(shin) < 0.6 * len(beside):
             continue
         middle = float(np.median(shin[:, 1]))
         reach = (float(np.quantile(sole[:, 1], 0.95)) - middle) - (middle - float(np.quantile(sole[:, 1], 0.05)))
