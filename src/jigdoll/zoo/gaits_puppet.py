@@ -240,14 +240,16 @@ def _held_back(
 
 
 def _preferred(chain: Chain, swing: Float[Tensor, "legs frames"]) -> Float[Tensor, "legs frames bends"] | None:
-    """A swinging foot folds the lower joints of its leg first."""
+    """How a leg shares out its folding: a swinging foot folds the lower joints first."""
     count = chain.hinges.shape[-2]
     if count < 2:
         return None
-    # A wrist, straight at rest, does most of the folding of a foreleg; a hock shares it with the knee.
-    extra = torch.where(chain.rest < 0.45, 0.9, 0.25) * torch.linspace(0.0, 1.0, count, dtype=torch.float64)
+    last = torch.linspace(0.0, 1.0, count, dtype=torch.float64)
+    wrist = (chain.rest < 0.45) & (last > 0)
+    # A wrist is a strut while its leg stands and does most of the folding of a foreleg; a hock shares it with the knee.
+    stiff = torch.where(wrist, chain.rest.clamp_max(0.02), chain.rest)
     lifted = torch.sin(math.pi * swing.clamp(0, 1)).square()
-    return chain.rest + lifted[..., None] * extra
+    return stiff + lifted[..., None] * torch.where(wrist, 1.0, 0.25) * last
 
 
 def _frame(first: Float[Tensor, "frames 3"], second: Float[Tensor, "frames 3"]) -> Turns:

@@ -129,8 +129,8 @@ _WALK = {
         curl=0.8, width=0.85, tail_sway=0.12,
     ),
     "heavy": Style(
-        "lateral_walk", 0.1, 0.68, lift=0.08, bob=0.012, sway=0.03, roll=0.03, yaw=0.03, chest_yaw=0.03, nod=0.06,
-        curl=0.5, width=0.85, tail_sway=0.1,
+        "lateral_walk", 0.08, 0.68, lift=0.06, bob=0.012, sway=0.03, roll=0.03, yaw=0.03, chest_yaw=0.03, nod=0.06,
+        push=0.55, curl=0.3, width=0.85, tail_sway=0.1,
     ),
     "crawler": Style(
         "sprawled_walk", 0.03, 0.68, stride=1.25, lift=0.2, bob=0.01, sway=0.05, roll=0.03, yaw=0.16, chest_yaw=0.16,
@@ -169,8 +169,8 @@ _RUN = {
         pitch=0.8, nod=0.12, curl=1.2, width=0.75, tail_sway=0.06, tail_lift=0.3, crouch=0.02,
     ),
     "heavy": Style(
-        "amble", 0.5, 0.52, lift=0.13, bob=0.02, bounce=True, sway=0.03, roll=0.03, yaw=0.05, chest_yaw=0.04, nod=0.08,
-        curl=0.6, width=0.8, tail_sway=0.08, tail_lift=0.2,
+        "amble", 0.4, 0.52, lift=0.1, bob=0.02, bounce=True, sway=0.03, roll=0.03, yaw=0.05, chest_yaw=0.04, nod=0.08,
+        push=0.7, curl=0.3, width=0.8, tail_sway=0.08, tail_lift=0.2,
     ),
     "crawler": Style(
         "trot", 0.25, 0.5, stride=0.95, lift=0.28, bob=0.03, bounce=True, sway=0.04, roll=0.04, yaw=0.24,
