@@ -14,7 +14,7 @@ from jigdoll.zoo.palettes import MORPHS, PALETTES
 from jigdoll.zoo.polygonize import Lens, edge_lengths, polygonize
 from jigdoll.zoo.sculpt import Girth, Sculptor
 from jigdoll.zoo.skeleton import build_skeleton
-from jigdoll.zoo.species import FAMILIES, TABLE, Family, Species, species_named
+from jigdoll.zoo.species import FAMILIES, TABLE, Species, species_named
 from jigdoll.zoo.variation import Build, apply_build, sample_build, sample_palette
 from jigdoll.zoo.weights import skin_weights
 
@@ -35,7 +35,7 @@ def make(species: str, *, seed: int = 0) -> RiggedAsset:
 
 
 def random_creature(
-    generator: torch.Generator, *, family: Family | None = None, coarse: bool = True, spread: float = 2.5
+    generator: torch.Generator, *, family: str | None = None, coarse: bool = True, spread: float = 2.5
 ) -> RiggedAsset:
     """A random creature for training data: a species of the family with far wider proportions and colours.
 
@@ -59,7 +59,7 @@ def _assemble(species: Species, build: Build, palette: Palette, *, seed: int, co
     body.sculpt(sculptor)
     center = sculptor.on_head(0, 0.5, 0.1) if species.family == "humanoid" else sculptor.on_head(0, 0, 0.45)
     lens = Lens(center, body.lens * sculptor.head_length / body.shrink, body.shrink)
-    count, relax = (_COARSE, 1) if coarse else (body.vertices, 3)
+    count, relax = (_COARSE, 1) if coarse else (body.vertices, 2)
     points, faces, normals = polygonize(sculptor.shapes, lens, vertices=count, relax=relax)
     distances = np.stack([distance(shape, points) for shape in sculptor.shapes], 1)
     canvas = Canvas(sculptor, points, normals, distances, palette, blur=0.4 * edge_lengths(points, faces), seed=seed)

@@ -102,7 +102,7 @@ def _crocodile_head(s: Sculptor) -> None:
     for i in range(11):
         t = 0.34 + 0.62 * i / 10
         size = 1.0 + 0.35 * np.sin(2.7 * i)
-        width = 0.165 - 0.075 * t + 0.02 * smooth(np.array(t), 0.8, 1.0)
+        width = 0.165 - 0.075 * t + 0.02 * np.clip(5 * t - 4, 0, 1)
         root = s.on_head(float(width), -0.045 + 0.02 * t, t)
         s.cone(
             root,
@@ -400,7 +400,8 @@ def sculpt_spider(s: Sculptor) -> None:
             "coat",
             k=0.006,
         )
-    _jointed_legs(s, ("1_", "2_", "3_", "4_"), (0.0170, 0.0145, 0.0115, 0.0085, 0.0070), "leg")
+    _jointed_legs(s, ("1_", "2_", "3_", "4_"), (0.0170, 0.0145, 0.0115, 0.0090, 0.0080), "leg")
+    s.cone(s.at("chest"), s.at("head"), 0.036, 0.034, ("chest", "neck_1", "head"), "coat", k=0.01)
     s.head_ball((0, 0.10, 0.25), (0.92, 0.66, 0.80), "coat", k=0.2)
     h = s.head_length
     for points, region in (

@@ -417,7 +417,7 @@ def sculpt_kangaroo(s: Sculptor) -> None:
     s.leg("", [0.13, 0.095, 0.048, 0.042])
     foot = [(s.at("left_ankle", (0, -0.06, -0.01)), 0.045), (s.at("left_toe"), 0.042)]
     s.tube(foot, "left_ankle", "coat", k=0.02, both=True)
-    s.cone(s.at("left_toe"), s.at("left_toe_tip"), 0.044, 0.030, "left_toe", "paw", k=0.01, flat=(1.0, 0.8), both=True)
+    s.cone(s.at("left_toe"), s.at("left_toe_tip"), 0.044, 0.030, "left_toe", "paw", k=0.01, flat=(1.0, 1.05), both=True)
     for x in (-0.022, 0.022):
         s.cone(
             s.at("left_toe_tip", (x, -0.005, 0.01)),

@@ -19,6 +19,12 @@ def _arms(s: Sculptor, radii: Sequence[float], regions: Sequence[str], *, k: flo
     s.cone(lower, wrist, g * radii[2], g * radii[3], "left_elbow", regions[1], k=0.5 * k, both=True)
 
 
+def _shoulders(s: Sculptor, radius: float, *, inset: float, region: str, k: float) -> None:
+    """A bar across the top of the chest, which the collar bones carry."""
+    inner, outer = s.at("left_clavicle"), s.at("left_shoulder", (-inset, 0.0, 0.0))
+    s.cone(inner, outer, radius, radius, "left_clavicle", region, k=k, both=True)
+
+
 def _hand(s: Sculptor, size: float, region: str, *, fingers: float = 1.0) -> None:
     """A palm, four fingers and a thumb, flat towards the thigh."""
     wrist, tip = s.at("left_wrist"), s.at("left_hand_tip")
@@ -152,15 +158,7 @@ def sculpt_human(s: Sculptor) -> None:
         region="shirt",
         k=0.02,
     )
-    s.cone(
-        s.at("left_shoulder", (-0.03, 0.0, 0.0)),
-        s.at("right_shoulder", (0.03, 0.0, 0.0)),
-        0.068,
-        0.068,
-        "chest",
-        "shirt",
-        k=0.06,
-    )
+    _shoulders(s, 0.068, inset=0.03, region="shirt", k=0.06)
     s.cone(
         s.at("chest", (0, 0.10, -0.01)),
         s.at("neck_1", (0, 0.02, 0)),
@@ -227,15 +225,7 @@ def sculpt_child(s: Sculptor) -> None:
         region="shirt",
         k=0.02,
     )
-    s.cone(
-        s.at("left_shoulder", (-0.02, 0, 0)),
-        s.at("right_shoulder", (0.02, 0, 0)),
-        0.044,
-        0.044,
-        "chest",
-        "shirt",
-        k=0.04,
-    )
+    _shoulders(s, 0.044, inset=0.02, region="shirt", k=0.04)
     s.cone(
         s.at("chest", (0, 0.06, 0)),
         s.at("head", (0, 0.03, 0)),
@@ -420,15 +410,7 @@ def sculpt_astronaut(s: Sculptor) -> None:
         region="suit",
     )
     g = s.girth.legs
-    s.cone(
-        s.at("left_shoulder", (-0.04, 0, 0)),
-        s.at("right_shoulder", (0.04, 0, 0)),
-        0.105,
-        0.105,
-        "chest",
-        "suit",
-        k=0.06,
-    )
+    _shoulders(s, 0.105, inset=0.04, region="suit", k=0.06)
     hip, knee, ankle = (s.at(f"left_{part}") for part in ("hip", "knee", "ankle"))
     s.cone(hip, knee, 0.125 * g, 0.098 * g, "left_hip", "suit", k=0.04, both=True)
     s.cone(knee, ankle, 0.102 * g, 0.090 * g, "left_knee", "suit", k=0.03, both=True)

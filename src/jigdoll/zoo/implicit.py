@@ -67,27 +67,40 @@ def distance(shape: Shape, points: Float[ndarray, "*batch 3"]) -> Float[ndarray,
     """Signed distance to one shape [m], first-order exact where the shape is stretched."""
     if shape.kind == "sheet":
         return _sheet_distance(shape, points)
-    local = (points - shape.origin.astype(points.dtype)) @ shape.frame.T.astype(points.dtype)
+    away = points - shape.origin.astype(points.dtype)
     if shape.kind == "box":
-        outside = np.abs(local) - (shape.scale - shape.radii[0]).astype(points.dtype)
+        half = (shape.scale - shape.radii[0]).astype(points.dtype)
+        outside = np.abs(away @ shape.frame.T.astype(points.dtype)) - half
         return np.sqrt((np.maximum(outside, 0) ** 2).sum(-1)) + np.minimum(outside.max(-1), 0) - shape.radii[0]
+    if shape.scale.min() == shape.scale.max() and (shape.length == 0 or shape.scale[0] == 1):
+        # Nothing is stretched: only the way along the axis and the distance from it matter.
+        reach2 = np.einsum("...i,...i->...", away, away)
+        if shape.length == 0:
+            return np.sqrt(reach2) - float(shape.scale[0]) * shape.radii[0]
+        z = away @ shape.frame[2].astype(points.dtype)
+        across2 = np.maximum(reach2 - z * z, 0)
+        share = _share(shape, np.sqrt(across2), z)
+        z = z - share * shape.length
+        return np.sqrt(across2 + z * z) - (shape.radii[0] + (shape.radii[1] - shape.radii[0]) * share)
     scale = shape.scale.astype(points.dtype)
-    x, y, z = np.moveaxis(local / scale, -1, 0)
+    local = (away @ shape.frame.T.astype(points.dtype)) / scale
+    x, y, z = local[..., 0], local[..., 1], local[..., 2]
     across2 = x * x + y * y
-    start, end = shape.radii
-    radius: float | ndarray = start
+    radius: float | ndarray = shape.radii[0]
     if shape.length > 0:
-        sine = float(np.clip((start - end) / shape.length, -0.97, 0.97))
-        along = np.clip((z - np.sqrt(across2) * (sine / np.sqrt(1 - sine * sine))) / shape.length, 0, 1)
-        z = z - along * shape.length
-        radius = start + (end - start) * along
+        share = _share(shape, np.sqrt(across2), z)
+        z = z - share * shape.length
+        radius = shape.radii[0] + (shape.radii[1] - shape.radii[0]) * share
     reach = np.sqrt(across2 + z * z) + np.float32(1e-9)
-    value = reach - radius
-    if scale.min() == scale.max() == 1:
-        return value
     # The slope of the stretched field turns its value into a length.
     slope = np.sqrt((x / scale[0]) ** 2 + (y / scale[1]) ** 2 + (z / scale[2]) ** 2) / reach
-    return value / np.maximum(slope, np.float32(1e-3))
+    return (reach - radius) / np.maximum(slope, np.float32(1e-3))
+
+
+def _share(shape: Shape, across: ndarray, along: ndarray) -> ndarray:
+    """Which of the spheres strung on a rounded cone's axis is nearest, from 0 at one end to 1 at the other."""
+    sine = float(np.clip((shape.radii[0] - shape.radii[1]) / shape.length, -0.97, 0.97))
+    return np.clip((along - across * (sine / np.sqrt(1 - sine * sine))) / shape.length, 0, 1)
 
 
 def _sheet_distance(shape: Shape, points: Float[ndarray, "*batch 3"]) -> Float[ndarray, "*batch"]:
@@ -119,7 +132,7 @@ def groups(shapes: Sequence[Shape]) -> list[list[int]]:
 def field_at(
     shapes: Sequence[Shape],
     points: Float[ndarray, "*batch 3"],
-    near: Sequence[Int[ndarray, " some"]] | None = None,
+    near: Sequence[Int[ndarray, " _"]] | None = None,
 ) -> Float[ndarray, "*batch"]:
     """The body's field at points; `near` names, per shape, the points that it can touch (along the first axis)."""
     everything = np.arange(len(points))

@@ -32,11 +32,11 @@ class Lens:
 
 
 def polygonize(
-    shapes: Sequence[Shape], lens: Lens, *, vertices: int, relax: int = 3
+    shapes: Sequence[Shape], lens: Lens, *, vertices: int, relax: int = 2
 ) -> tuple[Float[ndarray, "vertices 3"], Int[ndarray, "faces 3"], Float[ndarray, "vertices 3"]]:
     """Vertices, faces and unit normals of the body's surface, of about so many vertices."""
     low, high = _bounds(shapes)
-    spacing = float(np.prod(high - low) ** (1 / 3)) / 28
+    spacing = float(np.prod(high - low) ** (1 / 3)) / 24
     rough, _ = _march(shapes, lens, low, high, spacing)
     # Vertices grow with the square of the resolution; a rough pass tells how many there are.
     spacing *= float(np.sqrt(len(rough) / vertices))
@@ -112,7 +112,7 @@ def _largest_part(points: ndarray, faces: ndarray) -> tuple[ndarray, ndarray]:
     return points[keep], index[faces[keep[faces[:, 0]]]]
 
 
-def _touching(shapes: Sequence[Shape], points: ndarray, margin: float) -> list[Int[ndarray, " some"]]:
+def _touching(shapes: Sequence[Shape], points: ndarray, margin: float) -> list[Int[ndarray, " _"]]:
     """Per shape, the points close enough to feel it."""
     blends = [shape.blend for shape in shapes]
     for part in groups(shapes):

@@ -10,7 +10,8 @@ from jigdoll.types import Skeleton
 from jigdoll.zoo.implicit import Shape
 from jigdoll.zoo.skeleton import joint_points
 
-Triple = Sequence[float] | ndarray
+Number = float | int
+Triple = Sequence[float | int] | ndarray
 _FLIP = np.array([-1.0, 1.0, 1.0])
 
 
@@ -53,7 +54,7 @@ class Sculptor:
         names = [f"{stem}_{i}" for i in range(1, 20)]
         return tuple(name for name in names if self.has(name))
 
-    def on_head(self, x: float, y: float, z: float) -> ndarray:
+    def on_head(self, x: Number, y: Number, z: Number) -> ndarray:
         """A point left of, above and before the head joint, in head lengths."""
         return self.at("head") + self.head_length * (np.array([x, y, z]) @ self.head_frame)
 
@@ -274,7 +275,7 @@ class Sculptor:
             self.shapes.append(mirrored)
 
 
-def moved(point: ndarray, x: float, y: float, z: float) -> ndarray:
+def moved(point: ndarray, x: Number, y: Number, z: Number) -> ndarray:
     """A point so far to the left, up and forward of another [m]."""
     return point + np.array([x, y, z])
 

@@ -22,6 +22,7 @@ _RANKS = {1: ("",), 2: ("front_", "hind_"), 3: ("front_", "middle_", "hind_"), 4
 _LIMITS = {
     "root": ((-180, 180), (-180, 180), (-180, 180)),
     "spine": ((-30, 30), (-30, 30), (-25, 25)),
+    "stiff": ((-2, 2), (-2, 2), (-2, 2)),
     "neck": ((-50, 50), (-45, 45), (-35, 35)),
     "head": ((-60, 60), (-60, 60), (-45, 45)),
     "tail": ((-60, 60), (-60, 60), (-30, 30)),
@@ -94,7 +95,8 @@ def _add_middle(tree: _Tree, species: Species) -> None:
     inner = [f"spine_{i}" for i in range(1, len(species.spine) - 1)]
     names = ["pelvis", *inner, "chest"]
     tree.add("pelvis", None, (0.0, *species.spine[0]), "root")
-    tree.line(names[1:], "pelvis", _in_plane(species.spine[1:]), ["spine"] * (len(names) - 1))
+    kind = "stiff" if species.stiff else "spine"
+    tree.line(names[1:], "pelvis", _in_plane(species.spine[1:]), [kind] * (len(names) - 1))
     cervicals = [f"neck_{i}" for i in range(1, len(species.neck) - 1)]
     kinds = ["neck"] * len(cervicals) + ["head", "tip"]
     tree.line([*cervicals, "head", "head_tip"], "chest", _in_plane(species.neck), kinds)

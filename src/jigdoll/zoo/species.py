@@ -46,6 +46,8 @@ class Species:
     """`ear_1` ..., `ear_tip` of the left ear, a child of the head."""
     antennae: Chain = ()
     """`antenna_1` ..., `antenna_tip`, a child of the head."""
+    stiff: bool = False
+    """Whether the spine hardly bends: a shell holds it."""
 
 
 def species_named(name: str) -> Species:
@@ -210,7 +212,7 @@ _QUADRUPEDS = (
         "pillar",
         spine=((1.25, -0.95), (1.30, -0.45), (1.32, 0.08), (1.28, 0.58)),
         neck=((1.24, 0.90), (1.20, 1.20), (0.82, 1.90)),
-        tail=((1.30, -1.30), (1.10, -1.42), (0.85, -1.45)),
+        tail=((1.36, -1.40), (1.14, -1.53), (0.86, -1.56)),
         front=(0.32, 0.92, 0.65),
         hind=(0.32, 1.00, -0.88),
     ),
@@ -250,6 +252,7 @@ _QUADRUPEDS = (
     Species(
         "turtle",
         "quadruped",
+        stiff=True,
         spine=((0.20, -0.20), (0.22, 0.0), (0.20, 0.20)),
         neck=((0.19, 0.30), (0.25, 0.42), (0.24, 0.55)),
         tail=((0.13, -0.36), (0.08, -0.47)),
