@@ -125,7 +125,8 @@ def _take(path: Path, table: np.ndarray, names: list[str]) -> torch.Tensor:
     missing = [name for name in names if name not in (table.dtype.names or ())]
     if missing:
         raise FileFormatError(f"{path}: no property {missing[0]!r}; this PLY holds no Gaussian splats")
-    out = np.stack([table[name].astype(np.float64) for name in names], 1)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        out = np.stack([table[name].astype(np.float64) for name in names], 1)
     if not (np.abs(out) < 1e9).all():
         raise FileFormatError(f"{path}: {names[0]} of some splats is NaN, infinite or absurd; the file is damaged")
     return torch.from_numpy(out).float()

@@ -167,6 +167,7 @@ def read(path: str | os.PathLike[str]) -> RiggedAsset:
     pxr = _pxr()
     path = Path(path)
     read_limited(path, MAX_BYTES)
+    quiet = pxr.UsdUtils.CoalescingDiagnosticDelegate()  # USD talks to stderr by itself
     try:
         stage = pxr.Usd.Stage.Open(str(path))
         T_world_file = _to_metres(stage)
@@ -176,13 +177,23 @@ def read(path: str | os.PathLike[str]) -> RiggedAsset:
             raise FileFormatError(f"{path}: there is no mesh in the file; export the character with its mesh")
         if len(skeletons) > 1:
             warnings.warn(f"{path}: {len(skeletons)} skeletons; the first one is used", RepairWarning, stacklevel=2)
-        return _read_character(path, stage, meshes, skeletons[0] if skeletons else None, T_world_file)
+        with np.errstate(all="ignore"):  # what is not finite is refused at the end
+            return _read_character(path, stage, meshes, skeletons[0] if skeletons else None, T_world_file)
     except pxr.Tf.ErrorException as error:
-        told = re.findall(r": '([^']{3,})", str(error))
-        reason = told[0].strip()[:300] if told else type(error).__name__
-        raise FileFormatError(f"{path}: this USD file cannot be read ({reason}); export it again") from error
+        raise FileFormatError(f"{path}: this USD file cannot be read ({_reason(error)}); export it again") from error
     except (ValueError, IndexError, TypeError, RuntimeError) as error:
         raise FileFormatError(f"{path}: the file is damaged ({type(error).__name__}: {error})") from error
+    finally:
+        quiet.TakeUncoalescedDiagnostics()
+
+
+def _reason(error: Exception) -> str:
+    """The first thing that USD says, which quotes the file and may therefore be no text at all."""
+    try:
+        told = re.findall(r": '([^']{3,})", str(error))
+    except UnicodeDecodeError:
+        return "there are bytes in it that are no text"
+    return told[0].strip()[:300] if told else type(error).__name__
 
 
 def _to_metres(stage: Any) -> np.ndarray:
