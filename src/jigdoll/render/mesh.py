@@ -94,8 +94,10 @@ def _weld(mesh: Mesh) -> tuple[Int[Tensor, " vertices"], int]:
         return torch.zeros(0, dtype=torch.long), 0
     positions = mesh.vertices.detach()
     size = float((positions.amax(0) - positions.amin(0)).max())
-    keys = torch.round(positions.double() / max(size * 1e-5, 1e-12)).long()
-    _, inverse = torch.unique(keys, dim=0, return_inverse=True)
+    # At most 1e5 steps per axis: 17 bits each make one key, and sorting numbers is faster than sorting rows.
+    steps = torch.round((positions - positions.amin(0)).double() / max(size * 1e-5, 1e-12)).long()
+    keys = (steps[:, 0] << 34) | (steps[:, 1] << 17) | steps[:, 2]
+    _, inverse = torch.unique(keys, return_inverse=True)
     return inverse, int(inverse.max()) + 1
 
 
@@ -105,17 +107,17 @@ def _array(tensor: Tensor, dtype: type = np.float32) -> np.ndarray:
 
 def _corner_normals(mesh: Mesh, posed: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """A normal per corner of each face: smooth, but the face's own where the rest shape has a crease."""
-    rest = vertex_normals(mesh)[mesh.faces.long()]
-    corners = mesh.vertices[mesh.faces.long()]
-    flat = torch.nn.functional.normalize(
-        torch.linalg.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), dim=-1
-    )
-    crease = ((rest * flat[:, None]).sum(-1) < 0.62).numpy()  # a cube's corner has 0.577
-    smooth = _array(vertex_normals(mesh, torch.from_numpy(posed)))[:, faces]
-    edges = posed[:, faces]
-    own = np.cross(edges[:, :, 1] - edges[:, :, 0], edges[:, :, 2] - edges[:, :, 0])
-    own = own / np.maximum(np.linalg.norm(own, axis=-1, keepdims=True), 1e-30)
-    return np.ascontiguousarray(np.where(crease[None, :, :, None], own[:, :, None], smooth), dtype=np.float32)
+    weld, num_welded = _weld(mesh)
+    crease = np.zeros((len(faces), 3), np.bool_)
+    out = np.empty((len(posed), len(faces), 3, 3), np.float32)
+    rest = np.empty((1, len(faces), 3, 3), np.float32)
+    _normals(_array(mesh.vertices)[None], faces, weld.numpy(), num_welded, crease, rest)
+    corners = _array(mesh.vertices)[faces]
+    flat = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    flat /= np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-30)
+    crease[:] = (rest[0] * flat[:, None]).sum(-1) < 0.62  # a cube's corner has 0.577
+    _normals(posed, faces, weld.numpy(), num_welded, crease, out)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +237,34 @@ def _draw_all(
         share = np.float32(1.0 / (samples * samples))
         rgba[image] *= share
         depth[image] *= share
+
+
+@no_type_check
+@numba.njit(cache=True, parallel=True)
+def _normals(posed, faces, weld, num_welded, crease, out):
+    """A unit normal per corner: the face's own at a crease, else the sum of all faces that meet at that place."""
+    for pose in numba.prange(posed.shape[0]):
+        total = np.zeros((num_welded, 3))
+        for turn in range(2):
+            for face in range(faces.shape[0]):
+                i, j, k = faces[face]
+                a, b, c = posed[pose, i], posed[pose, j], posed[pose, k]
+                ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+                vx, vy, vz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
+                nx, ny, nz = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+                for corner in range(3):
+                    place = total[weld[faces[face, corner]]]
+                    if turn == 0:
+                        place[0] += nx
+                        place[1] += ny
+                        place[2] += nz
+                        continue
+                    x, y, z = np.float64(nx), np.float64(ny), np.float64(nz)
+                    if not crease[face, corner]:
+                        x, y, z = place
+                    length = max(np.sqrt(x * x + y * y + z * z), 1e-30)
+                    to = out[pose, face, corner]
+                    to[0], to[1], to[2] = x / length, y / length, z / length
 
 
 @no_type_check

@@ -20,7 +20,7 @@ def bind(
     *,
     count: int = 4000,
     opacity: float = 0.95,
-    overlap: float = 0.55,
+    overlap: float = 0.65,
     max_influences: int = 4,
     seed: int = 0,
 ) -> SkinnedGaussians:

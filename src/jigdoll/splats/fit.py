@@ -33,7 +33,7 @@ class Views:
 class FitConfig:
     """How splats are fitted to views."""
 
-    iterations: int = 1600
+    iterations: int = 1000
     """Views drawn and compared, one at a time."""
     max_gaussians: int = 18000
     """Splitting stops here."""
