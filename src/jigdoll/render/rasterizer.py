@@ -1,5 +1,6 @@
 """What the rasterizers share: how a batch is laid out, what is refused, and which one to take."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,15 +37,12 @@ def batch_shape(gaussians: Gaussians, camera: Camera) -> tuple[int, ...]:
     if camera.width < 1 or camera.height < 1:
         raise JigdollError(f"a picture needs at least one pixel, this camera has {camera.width} x {camera.height}")
     try:
-        shape = torch.broadcast_shapes(
-            gaussians.means.shape[:-2], camera.T_camera_world.shape[:-2], camera.K.shape[:-2]
-        )
-    except RuntimeError as error:
+        return np.broadcast_shapes(gaussians.means.shape[:-2], camera.T_camera_world.shape[:-2], camera.K.shape[:-2])
+    except ValueError as error:
         raise JigdollError(
             f"the batch of the Gaussians {tuple(gaussians.means.shape[:-2])} and that of the camera "
             f"{tuple(camera.T_camera_world.shape[:-2])} do not fit together; they must be equal, or one of them 1"
         ) from error
-    return tuple(shape)
 
 
 def plain_colors(gaussians: Gaussians, camera: Camera) -> Tensor:

@@ -10,6 +10,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ def rasterize_cpu(gaussians: Gaussians, camera: Camera) -> Rendering:
     """Draw splats on the CPU; differentiable in means, covariances, opacities and colours (not in the camera)."""
     batch = batch_shape(gaussians, camera)
     images = int(np.prod(batch, dtype=np.int64))
-    dtype = gaussians.means.dtype
+    dtype, device = gaussians.means.dtype, gaussians.means.device
+    if device.type != "cpu":
+        raise JigdollError(f"rasterize_cpu draws on the CPU, these Gaussians are on {device}; see default_rasterizer")
     count, height, width = gaussians.means.shape[-2], camera.height, camera.width
     if images == 0 or count == 0:
         empty = gaussians.means.new_zeros(*batch, height, width, 5) + gaussians.means.sum() * 0
@@ -40,9 +43,7 @@ def rasterize_cpu(gaussians: Gaussians, camera: Camera) -> Rendering:
     )
     views, lenses = _camera_arrays(camera, batch)
     rgba, depth = _Rasterize.apply(*(f.float() for f in fields), views, lenses, width, height)
-    return Rendering(
-        rgba.reshape(*batch, height, width, 4).to(dtype), depth.reshape(*batch, height, width).to(dtype)
-    )
+    return Rendering(rgba.reshape(*batch, height, width, 4).to(dtype), depth.reshape(*batch, height, width).to(dtype))
 
 
 def _camera_arrays(camera: Camera, batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -86,6 +87,7 @@ def _draw(
     from jigdoll.render import rasterizer_cpu_sort as sorting
     from jigdoll.render import rasterizer_cpu_tiles as tiling
 
+    _announce_compilation()
     images, count = len(views), fields[0].shape[1]
     records = torch.empty(images, count, layout.RECORD).numpy()  # torch aligns to cache lines
     depths, boxes = np.empty((images, count), np.float32), np.empty((images, count), np.int32)
@@ -107,9 +109,7 @@ def _draw(
     entries, tile_starts = np.empty(total * layout.ENTRY, np.uint32), np.empty((images, tiles + 1), np.int64)
     _on_all_threads(sorting.sort_depths, depths, boxes, orders, seen, slot_ranges)
     _on_all_threads(sorting.list_tiles, records, orders, seen, starts, width, staged, tile_counts, slot_ranges)
-    _on_all_threads(
-        sorting.place_entries, orders, seen, starts, slot_ranges, staged, tile_counts, entries, tile_starts
-    )
+    _on_all_threads(sorting.place_entries, orders, seen, starts, slot_ranges, staged, tile_counts, entries, tile_starts)
 
     rgba, depth = torch.empty(images, height, width, 4), torch.empty(images, height, width)
     ends, stops = (np.empty((images, tiles, layout.PIXELS), np.float32) for _ in range(2))
@@ -135,9 +135,7 @@ def _undraw(drawing: _Drawing, g_rgba: np.ndarray, g_depth: np.ndarray) -> list[
         g_rgba, g_depth, sums,
     )  # fmt: skip
     gradients = [np.empty((len(d.views), *field.shape[1:]), np.float32) for field in d.fields]
-    _on_all_threads(
-        projecting.unproject, *d.fields[:3], d.views, d.lenses, d.slot_ranges, d.starts, sums, *gradients
-    )
+    _on_all_threads(projecting.unproject, *d.fields[:3], d.views, d.lenses, d.slot_ranges, d.starts, sums, *gradients)
     return gradients
 
 
@@ -181,9 +179,18 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=max(os.cpu_count() or 1, torch.get_num_threads()), thread_name_prefix="splat")
 
 
+if hasattr(os, "register_at_fork"):  # a forked child inherits the pool, but not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 @cache
 def _announce_compilation() -> None:
-    log.info("compiling the CPU rasterizer (once per installation, then cached)")
+    """Say why the first call takes its time, unless the machine code is on disk already."""
+    from jigdoll.render.rasterizer_cpu_tiles import undraw_tiles
+
+    folder = getattr(getattr(undraw_tiles, "_cache", None), "cache_path", None)
+    if folder is None or not any(Path(folder).glob("rasterizer_cpu_tiles.undraw_tiles*.nbi")):
+        log.warning("compiling the CPU rasterizer: about 15 seconds, once per installation")
 
 
 def _check_memory(bytes_wanted: int) -> None:
@@ -194,6 +201,6 @@ def _check_memory(bytes_wanted: int) -> None:
         return
     if bytes_wanted > there:
         raise JigdollError(
-            f"these Gaussians touch so many tiles that drawing them wants {bytes_wanted / 2**30:.1f} GiB of memory, and "
-            f"this machine has {there / 2**30:.1f} GiB; draw fewer pictures at a time, smaller ones, or smaller Gaussians"
+            f"these Gaussians touch so many tiles that drawing them wants {bytes_wanted / 2**30:.1f} GiB of memory; "
+            f"this machine has {there / 2**30:.1f} GiB: draw fewer pictures at a time, smaller ones, or smaller Gaussians"
         )

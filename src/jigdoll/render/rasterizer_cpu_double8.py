@@ -263,7 +263,10 @@ _binary(operator.truediv, lambda builder, a, b: builder.fdiv(a, b), double8)
 _binary(operator.lt, lambda builder, a, b: builder.fcmp_ordered("<", a, b), mask8)
 _binary(operator.le, lambda builder, a, b: builder.fcmp_ordered("<=", a, b), mask8)
 lower = _binary(
-    None, lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y), double8, "The smaller number; NaN gives the second."
+    None,
+    lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y),
+    double8,
+    "The smaller number; NaN gives the second.",
 )
 upper = _binary(
     None, lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y), double8, "The larger number; NaN gives the second."

@@ -13,7 +13,17 @@ from numba import njit
 
 from jigdoll.render.rasterizer import ALPHA_MIN, BLUR, NEAR
 from jigdoll.render.rasterizer_cpu_double8 import (
-    exp2_wide, gather, log2_wide, lower, pick, root, round_down, round_up, scatter, scatter_rows, upper,
+    exp2_wide,
+    gather,
+    log2_wide,
+    lower,
+    pick,
+    root,
+    round_down,
+    round_up,
+    scatter,
+    scatter_rows,
+    upper,
 )  # fmt: skip
 from jigdoll.render.rasterizer_cpu_layout import RECORD, ROWS, SUMS, UNIT, WIDEN, WIDEN_BY
 from jigdoll.render.rasterizer_cpu_simd import LANES, bits, both, load, prefetch, splat, store, take_ticket
@@ -30,7 +40,11 @@ _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract
 def _gather_inputs(means, covariances, n, last):
     """Means and covariances of eight Gaussians from n on, the covariances made symmetric."""
     mean = (gather(means, n, last, 3, 0), gather(means, n, last, 3, 1), gather(means, n, last, 3, 2))
-    xx, yy, zz = (gather(covariances, n, last, 9, 0), gather(covariances, n, last, 9, 4), gather(covariances, n, last, 9, 8))
+    xx, yy, zz = (
+        gather(covariances, n, last, 9, 0),
+        gather(covariances, n, last, 9, 4),
+        gather(covariances, n, last, 9, 8),
+    )
     xy = 0.5 * (gather(covariances, n, last, 9, 1) + gather(covariances, n, last, 9, 3))
     xz = 0.5 * (gather(covariances, n, last, 9, 2) + gather(covariances, n, last, 9, 6))
     yz = 0.5 * (gather(covariances, n, last, 9, 5) + gather(covariances, n, last, 9, 7))
@@ -101,9 +115,7 @@ def _of_image(field, image):
 
 @_compile
 @no_type_check
-def _project_eight(
-    means, covariances, opacities, colors, view, lens, width, height, n, last, records, depths, boxes
-):
+def _project_eight(means, covariances, opacities, colors, view, lens, width, height, n, last, records, depths, boxes):
     """Project eight Gaussians; tells which of them have finite numbers, one bit each."""
     mean, covariance = _gather_inputs(means, covariances, n, last)
     (x, y, z), _, _, _, (xx, xy, yy) = _flatten(mean, covariance, view, lens)
@@ -141,7 +153,7 @@ def unproject(
     means, covariances, opacities, views, lenses, slot_ranges, starts, sums,
     g_means, g_covariances, g_opacities, g_colors, ticket,
 ):  # fmt: skip
-    """The backward of `project`: add up each Gaussian's slots and carry the sums to its mean, covariance, opacity, colour."""
+    """The backward of `project`: add up each Gaussian's slots and carry the sums to its fields."""
     images, count = g_opacities.shape
     chunks = (count + _CHUNK - 1) // _CHUNK
     # Per lane: the sums of its slots, and whether it has any.
@@ -201,7 +213,11 @@ def _lift_eight(
     # dL/dC = A^T G A.
     t00, t01, t02 = gxx * a00 + gxy * a10, gxx * a01 + gxy * a11, gxx * a02 + gxy * a12
     t10, t11, t12 = gxy * a00 + gyy * a10, gxy * a01 + gyy * a11, gxy * a02 + gyy * a12
-    g00, g11, g22 = pick(seen, a00 * t00 + a10 * t10, 0.0), pick(seen, a01 * t01 + a11 * t11, 0.0), a02 * t02 + a12 * t12
+    g00, g11, g22 = (
+        pick(seen, a00 * t00 + a10 * t10, 0.0),
+        pick(seen, a01 * t01 + a11 * t11, 0.0),
+        a02 * t02 + a12 * t12,
+    )
     g01, g02 = pick(seen, a00 * t01 + a10 * t11, 0.0), pick(seen, a00 * t02 + a10 * t12, 0.0)
     g12 = pick(seen, a01 * t02 + a11 * t12, 0.0)
     scatter_rows(g_covariances, n, last, 9, 0, g00, g01, g02, g01, g11, g12, g02, g12)
@@ -218,7 +234,10 @@ def _lift_eight(
     g_z = gather(sums, 0, 7, SUMS, 3) - iz * (fx * g_j00 + fy * g_j11) + u * g_j02 + v * g_j12
     g_z = g_z - iz * iz * (lens[0] * x * g_u + lens[1] * y * g_v)
     # A clamped tangent does not move with x and y.
-    free_u, free_v = pick(_within(x * iz, lens[4], lens[5]), g_j02, 0.0), pick(_within(y * iz, lens[6], lens[7]), g_j12, 0.0)
+    free_u, free_v = (
+        pick(_within(x * iz, lens[4], lens[5]), g_j02, 0.0),
+        pick(_within(y * iz, lens[6], lens[7]), g_j12, 0.0),
+    )
     g_x, g_y = fx * g_u - free_u, fy * g_v - free_v
     g_z = g_z + u * free_u + v * free_v
     for k in range(3):

@@ -220,7 +220,7 @@ def any_in_both(typingctx, a, b):
 
 
 def _fold(builder, a, b, width):
-    """Add neighbours at a distance of `width` lanes: those of a land where bit `width` of the lane is 0, of b where 1."""
+    """Add neighbours `width` lanes apart: those of a land where bit `width` of the lane is 0, of b where it is 1."""
     low = [lane & ~width if not lane & width else LANES + (lane & ~width) for lane in range(LANES)]
     high = [lane | width if not lane & width else LANES + (lane | width) for lane in range(LANES)]
     first = builder.shuffle_vector(a, b, ir.Constant(_INTS, low))
@@ -304,7 +304,7 @@ def _binary(op, instruction, result):
     @no_type_check
     def typed(a, b):
         if a is float8 and b is float8:
-            return lambda a, b: apply(a, b)
+            return lambda a, b: apply(a, b)  # noqa: PLW0108 - numba wants a function of these names
         return None
 
 

@@ -1,9 +1,9 @@
 """Sorting for the CPU rasterizer: which Gaussians touch which tile, nearest first.
 
-A picture is cut into tiles of 8 x ROWS pixels. Each Gaussian is listed in the tiles that its 1/255 ellipse touches, with
-the rows it touches there. The backward pass over the tiles leaves the gradient sums of each (Gaussian, tile) entry in a
-slot of its own; the slots of one Gaussian are contiguous and are added in a fixed order, so that no thread count changes
-a bit of any result.
+A picture is cut into tiles of 8 x ROWS pixels. Each Gaussian is listed in the tiles that its 1/255 ellipse touches,
+with the rows it touches there. The backward pass over the tiles leaves the gradient sums of each (Gaussian, tile) entry
+in a slot of its own; the slots of one Gaussian are contiguous and are added in a fixed order, so that no thread count
+changes a bit of any result.
 """
 
 import math
@@ -14,11 +14,35 @@ from numba import njit
 
 from jigdoll.render.rasterizer import ALPHA_MIN
 from jigdoll.render.rasterizer_cpu_layout import (
-    BOTTOM, ENTRY, INVERSE_XX, INVERSE_YX, INVERSE_YY, LEFT, MEAN_X, MEAN_Y, PEAK, RECORD, RIGHT, ROWS, TOP, WIDEN,
+    BOTTOM,
+    ENTRY,
+    INVERSE_XX,
+    INVERSE_YX,
+    INVERSE_YY,
+    LEFT,
+    MEAN_X,
+    MEAN_Y,
+    PEAK,
+    RECORD,
+    RIGHT,
+    ROWS,
+    TOP,
+    WIDEN,
     WIDEN_BY,
 )  # fmt: skip
 from jigdoll.render.rasterizer_cpu_simd import (
-    LANES, ceiling, fma, fnma, lanes, larger, prefetch, smaller, splat, square_root, store, take_ticket,
+    LANES,
+    ceiling,
+    fma,
+    fnma,
+    lanes,
+    larger,
+    prefetch,
+    smaller,
+    splat,
+    square_root,
+    store,
+    take_ticket,
 )  # fmt: skip
 
 _LOG2_ALPHA_MIN = math.log2(ALPHA_MIN)

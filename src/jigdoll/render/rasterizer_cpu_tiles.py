@@ -13,12 +13,39 @@ from numba import njit
 
 from jigdoll.render.rasterizer import ALPHA_MAX, ALPHA_MIN, LIGHT_MIN
 from jigdoll.render.rasterizer_cpu_layout import (
-    DEPTH, ENTRY, FALL, INVERSE_XX, INVERSE_YX, INVERSE_YY, MEAN_X, MEAN_Y, PEAK, RECORD, RED, ROWS,
-    RUN, SUMS,
+    DEPTH,
+    ENTRY,
+    FALL,
+    INVERSE_XX,
+    INVERSE_YX,
+    INVERSE_YY,
+    MEAN_X,
+    MEAN_Y,
+    PEAK,
+    RECORD,
+    RED,
+    ROWS,
+    RUN,
+    SUMS,
 )  # fmt: skip
 from jigdoll.render.rasterizer_cpu_simd import (
-    LANES, any_in_both, bits, both, exp2, fma, fnma, lanes, load, prefetch, prefetch_to_write, smaller, splat, store,
-    take_ticket, totals, where,
+    LANES,
+    any_in_both,
+    bits,
+    both,
+    exp2,
+    fma,
+    fnma,
+    lanes,
+    load,
+    prefetch,
+    prefetch_to_write,
+    smaller,
+    splat,
+    store,
+    take_ticket,
+    totals,
+    where,
 )  # fmt: skip
 
 _PAINT = 5 * LANES
@@ -123,7 +150,7 @@ def _blend(records, entries, x0, y0, columns, rows, paint, done, ends, stops):
                 raw, ratio = raw * ratio, ratio * fall
                 light = load(paint, here)
                 share = alpha * light
-                rest = light - share
+                rest = light * (one - alpha)
                 if any_in_both(rest <= opaque, opaque < light):
                     # Some pixels would become opaque with this Gaussian: it is left out there and nothing follows.
                     newly = both(rest <= opaque, opaque < light)

@@ -3,6 +3,7 @@
 Its arguments are tested against a stand-in; it has not been run on a GPU yet.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -15,18 +16,22 @@ from jigdoll.types import Camera, Gaussians, Rendering
 
 def rasterize_gsplat(gaussians: Gaussians, camera: Camera) -> Rendering:
     """Draw splats on a CUDA device with gsplat; differentiable in means, covariances, opacities and colours."""
-    if gaussians.means.device.type != "cuda":
-        raise JigdollError(
-            f"gsplat draws on CUDA, these Gaussians are on {gaussians.means.device}; use rasterize_cpu, or move them"
-        )
+    _refuse_cpu(gaussians.means)
     try:
         import gsplat
     except ImportError as error:
         raise MissingExtra("drawing splats on CUDA", "cuda") from error
-    batch = batch_shape(gaussians, camera)
+    shape = (*batch_shape(gaussians, camera), camera.height, camera.width)
     colors, alphas, _ = gsplat.rasterization(**gsplat_arguments(gaussians, camera))
-    colors, alphas = colors.reshape(*batch, camera.height, camera.width, 4), alphas.reshape(*batch, camera.height, camera.width, 1)
+    colors, alphas = colors.reshape(*shape, 4), alphas.reshape(*shape, 1)
     return Rendering(torch.cat([colors[..., :3], alphas], -1), colors[..., 3])
+
+
+def _refuse_cpu(means: Tensor) -> None:
+    if means.device.type != "cuda":
+        raise JigdollError(
+            f"gsplat draws on CUDA, these Gaussians are on {means.device}; use rasterize_cpu, or move them"
+        )
 
 
 def gsplat_arguments(gaussians: Gaussians, camera: Camera) -> dict[str, Any]:
@@ -39,7 +44,7 @@ def gsplat_arguments(gaussians: Gaussians, camera: Camera) -> dict[str, Any]:
     count = gaussians.means.shape[-2]
 
     def one_per_picture(tensor: Tensor, *tail: int) -> Tensor:
-        return tensor.expand(*batch, *tail).reshape(-1, *tail).to(gaussians.means).contiguous()
+        return tensor.to(gaussians.means).expand(*batch, *tail).reshape(math.prod(batch), *tail).contiguous()
 
     covariances = (gaussians.covariances + gaussians.covariances.transpose(-1, -2)) / 2
     return {

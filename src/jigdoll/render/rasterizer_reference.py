@@ -4,6 +4,8 @@ It follows gsplat 1.5.3's rules to the letter and computes in the dtype of its i
 that finite differences confirm. Memory grows with Gaussians times pixels.
 """
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -26,13 +28,17 @@ def rasterize_reference(gaussians: Gaussians, camera: Camera) -> Rendering:
     batch = batch_shape(gaussians, camera)
     colors = plain_colors(gaussians, camera)
     count, height, width = gaussians.means.shape[-2], camera.height, camera.width
+
+    def one_per_picture(tensor: Tensor, *tail: int) -> Tensor:
+        return tensor.to(gaussians.means.dtype).expand(*batch, *tail).reshape(math.prod(batch), *tail)
+
     fields = (
-        gaussians.means.expand(*batch, count, 3).reshape(-1, count, 3),
-        gaussians.covariances.expand(*batch, count, 3, 3).reshape(-1, count, 3, 3),
-        gaussians.opacities.expand(*batch, count).reshape(-1, count),
-        colors.expand(*batch, count, 3).reshape(-1, count, 3),
-        camera.T_camera_world.expand(*batch, 4, 4).reshape(-1, 4, 4).to(gaussians.means.dtype),
-        camera.K.expand(*batch, 3, 3).reshape(-1, 3, 3).to(gaussians.means.dtype),
+        one_per_picture(gaussians.means, count, 3),
+        one_per_picture(gaussians.covariances, count, 3, 3),
+        one_per_picture(gaussians.opacities, count),
+        one_per_picture(colors, count, 3),
+        one_per_picture(camera.T_camera_world, 4, 4),
+        one_per_picture(camera.K, 3, 3),
     )
     _refuse_nonfinite(fields[:4])
     pictures = [_rasterize_one(*one, width=width, height=height) for one in zip(*fields, strict=True)]
@@ -100,7 +106,9 @@ def _rasterize_one(
 
 
 def _refuse_nonfinite(fields: tuple[Tensor, ...]) -> None:
-    finite = torch.stack([f.isfinite().flatten(2).all(2) if f.ndim > 2 else f.isfinite() for f in fields]).all(0)
+    finite = fields[2].isfinite()  # the opacities, one number per Gaussian
+    for field in fields:
+        finite = finite & field.isfinite().flatten(2).all(2) if field.ndim > 2 else finite
     if not bool(finite.all()):
         picture, index = (~finite).nonzero()[0].tolist()
         raise refuse_nonfinite(index, picture)
