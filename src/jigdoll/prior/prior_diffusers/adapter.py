@@ -161,7 +161,7 @@ class DiffusersPrior:
         parts = {name: value for name, value in self._index.items() if isinstance(value, list)}
         without = {name: None for name in parts if not keep(name)}
         dtypes = {"default": self.dtype, "vae": self._vae_dtype}
-        with quiet():
+        with quiet(), torch.random.fork_rng(devices=[]):
             pipe = getattr(diffusers, self._index["_class_name"]).from_pretrained(
                 self.folder, dtype=dtypes, local_files_only=True, **without
             )
@@ -176,7 +176,7 @@ class DiffusersPrior:
             return
         _collect(self.device)
         for name in self._denoisers:
-            with quiet():
+            with quiet(), torch.random.fork_rng(devices=[]):  # some classes draw their first weights while loading
                 denoiser = getattr(import_diffusers(), self._index[name][1]).from_pretrained(
                     self.folder, subfolder=name, dtype=self.dtype, local_files_only=True
                 )

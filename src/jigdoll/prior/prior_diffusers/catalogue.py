@@ -18,9 +18,9 @@ class Entry:
     """A model on the hub and what it takes. The figures are reckoned from parameter counts, not measured here."""
 
     hub_id: str
-    download_gb: float
+    download_gb: int
     """All parts, the text encoder included."""
-    vram_gb: float
+    vram_gb: int
     """To distil at the model's own size with checkpointing; `offload` and smaller videos take less."""
 
 
@@ -82,14 +82,14 @@ def weights_gb(folder: Path) -> float:
     return sum(file.stat().st_size for file in files) / 1e9
 
 
-def check_device(name: str, need_gb: float, device: torch.device, *, asked: bool, offload: bool) -> None:
+def check_device(name: str, need_gb: float | int, device: torch.device, *, asked: bool, offload: bool) -> None:
     """Refuse a device that the model would not fit on, or would take forever on, and say what it takes."""
-    download = f" and a download of {CATALOGUE[name].download_gb:.0f} GB" if name in CATALOGUE else ""
+    download = f" and a download of {CATALOGUE[name].download_gb} GB" if name in CATALOGUE else ""
     if device.type == "cpu":
         if not asked and need_gb >= SLOW_ON_CPU_GB:
             raise JigdollError(
                 f"{name} takes a CUDA GPU with about {need_gb:.0f} GB{download}, and there is no such GPU here. The "
-                "pocket prior runs on a CPU; to run this one there all the same (minutes per step), ask for device='cpu'"
+                "pocket prior runs on a CPU. To run this one there all the same (minutes a step), ask for device='cpu'"
             )
     elif device.type == "cuda":
         if not torch.cuda.is_available():
@@ -111,7 +111,7 @@ def _fetch(hub_id: str, entry: Entry | None) -> Path:
         with quiet(bars=True):
             return Path(diffusers.DiffusionPipeline.download(hub_id))
     except (OSError, ValueError, HfHubHTTPError) as error:
-        takes = f", about {entry.download_gb:.0f} GB (and then {entry.vram_gb:.0f} GB of GPU memory)" if entry else ""
+        takes = f", about {entry.download_gb} GB (and then {entry.vram_gb} GB of GPU memory)" if entry else ""
         raise JigdollError(
             f"the weights of {hub_id}{takes}, are not on this machine and could not be fetched. With a network, run "
             f"`hf download {hub_id}` and try again; or give the folder of a copy"

@@ -129,7 +129,8 @@ def _cog_grid(parts: Parts) -> Grid:
     space = 2 ** (len(parts.pipe.vae.config.block_out_channels) - 1)
     # The VAE takes eight frames at a time and its group norms see only those: cuts elsewhere would change values.
     chunk = int(parts.pipe.vae.num_sample_frames_batch_size)
-    grid = Grid(int(parts.pipe.vae.config.temporal_compression_ratio), space, space * parts.config.patch_size, chunk, chunk)
+    time = int(parts.pipe.vae.config.temporal_compression_ratio)
+    grid = Grid(time, space, space * parts.config.patch_size, chunk, chunk)
     if parts.config.patch_size_t is None:
         return grid
     # CogVideoX 1.5 pads odd latent frames in front, as in its training, and its rotary places end at a largest size.
