@@ -134,12 +134,27 @@ def test_an_absolute_texture_path_finds_the_file_beside_the_model(tmp_path: Path
         ("", "no vertex"),
         ("glTF\0\0\0\2", "binary"),
         (SQUARE + "f 1 1 1\n", "no triangle"),
+        ("v 0v1 0 0\n" + SQUARE + "f 1 2 3\n", r"line 1"),
+        (SQUARE + "f 1 2 3f 4\n", r"line 5: '3f' is no corner"),
         (SQUARE + "f 1 2 99999999999999999999999\n", r"line 5"),
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FileFormatError, match=message):
         obj.read(put(tmp_path, text))
+
+
+def test_faces_without_three_corners_are_no_mesh(tmp_path: Path) -> None:
+    with pytest.warns(RepairWarning, match="2 faces of fewer"), pytest.raises(FileFormatError, match="no triangle"):
+        obj.read(put(tmp_path, SQUARE + "f 1 2\nf 3\n"))
+
+
+def test_rows_of_different_styles_read_as_uniform_ones(tmp_path: Path) -> None:
+    even = SQUARE + "vt 0 0\nvt 1 0\nvt 1 1\nf 1/1/1 2/2/1 3/3/1\nf 1/1/1 3/3/1 4/2/1\n"
+    odd = "v 0 0 0 1\nv 1 0 0\nv 1 1 0 0 0 0\nv 0 1 0\nvt 0 0 0\nvt 1\nvt 1 1\nf 1/1 2/2/1 3/3\nf 1/1/1 3/3 4/2/1\n"
+    ours, theirs = obj.read(put(tmp_path, even)).mesh, obj.read(put(tmp_path, odd, "odd.obj")).mesh
+    assert torch.equal(ours.vertices, theirs.vertices)
+    assert torch.equal(ours.faces, theirs.faces)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

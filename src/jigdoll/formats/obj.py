@@ -1,13 +1,13 @@
-"""Wavefront OBJ with its MTL: a bare mesh, read by columns so that half a million faces take seconds.
+"""Wavefront OBJ with its MTL: a bare mesh, read by columns so that half a million faces take a second or two.
 
-Number lines are joined into one text and parsed in C. A `nan` between lines and an `inf` in place of each slash let the
-parsed array prove its own layout; where it does not, lines are read one by one and the first bad one is named.
+Lines of one kind are cut out of the file as one block of bytes and parsed in C; the layout of the block is checked on
+its bytes. Where the rows differ, or something is wrong, the lines are read one by one and the first bad one is named.
 """
 
 import os
 import re
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,16 +34,15 @@ def read(path: str | os.PathLike[str]) -> RiggedAsset:
     where only its normals do. Texture coordinates are turned to glTF's order (v = 0 is the first row of the image).
     """
     path = Path(path)
-    lines = _lines(path)
-    where = _classify(lines)
-    points, painted = _vertices(path, lines, where["v"])
-    texcoords = _texcoords(path, lines, where["vt"])
-    corners, counts, face_lines = _faces(path, lines, where)
+    text = _text(path)
+    points, painted = _vertices(path, text)
+    texcoords = _texcoords(path, text)
+    corners, counts, face_lines = _faces(path, text)
     _check_range(path, corners[:, 0], len(points), counts, face_lines, "vertex", required=True)
     _check_range(path, corners[:, 1], len(texcoords), counts, face_lines, "texture coordinate", required=False)
 
-    library = _materials(path, lines, where["mtllib"])
-    looks, polygon_looks = _assign(path, lines, where["usemtl"], face_lines, library)
+    library = _materials(path, text.mtllib)
+    looks, polygon_looks = _assign(path, text.usemtl, face_lines, library)
     place, source, uv = _split(corners, len(points), texcoords)
     flat_faces, polygon = triangulate(points[corners[:, 0] - 1], counts)
     faces, face_looks = place[flat_faces], polygon_looks[polygon]
@@ -83,80 +82,116 @@ class _Look:
     texture: np.ndarray | None = None
 
 
-@dataclass
-class _Where:
-    """Line indices by keyword."""
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """All lines of one kind: their bytes without the keyword, each ended by a newline, and their line indices."""
 
-    kinds: dict[str, list[int]] = field(default_factory=dict)
+    data: bytes
+    rows: np.ndarray
 
-    def __getitem__(self, kind: str) -> list[int]:
-        return self.kinds.get(kind, [])
+    def lines(self) -> list[bytes]:
+        """The lines one by one."""
+        return self.data.split(b"\n")[: len(self.rows)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    v: _Block
+    vt: _Block
+    f: _Block
+    usemtl: list[tuple[int, str]]
+    """Line index and name."""
+    mtllib: list[str]
 
 
 def _fail(path: Path, line: int, what: str) -> NoReturn:
     raise FileFormatError(f"{path}, line {line + 1}: {what}; the file is damaged, export it again")
 
 
-def _lines(path: Path) -> list[bytes]:
-    """The lines of the file; a continued line is joined to its first part and leaves an empty one behind."""
+def _text(path: Path) -> _Text:
+    """The file taken apart by keyword; what is changed on the way keeps the number of lines."""
     data = read_limited(path, MAX_BYTES)
     if b"\0" in data[:4096]:
         raise FileFormatError(f"{path}: this is a binary file, no OBJ; check what the exporter wrote")
-    if b"\t" in data:
-        data = data.replace(b"\t", b" ")
-    if b"\\" not in data:
-        return data.splitlines()
-    lines = data.splitlines()
-    for i in range(len(lines) - 2, -1, -1):
-        if lines[i].endswith(b"\\"):
-            lines[i], lines[i + 1] = lines[i][:-1] + b" " + lines[i + 1], b""
-    return lines
+    data = (data if b"\n" in data else data.replace(b"\r", b"\n")).translate(_BLANKS) + b"\n"
+    if b"\\" in data:  # a backslash continues the line: join, and leave an empty line behind
+        data = re.sub(rb"(?:[^\n]*\\ *\n)+[^\n]*", _join_continued, data)
+    if b"\n " in data or data.startswith(b" "):
+        data = re.sub(rb"^ +", b"", data, flags=re.MULTILINE)
+    names: dict[bytes, list[tuple[int, str]]] = {b"usemtl": [], b"mtllib": []}
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+    named = b"usemtl" in data or b"mtllib" in data
+    for match in re.finditer(rb"^(usemtl|mtllib) +([^\n]*)", data, re.MULTILINE) if named else ():
+        row = int(np.searchsorted(ends, match.start()))
+        names[match[1]].append((row, match[2].decode("utf-8", "replace").strip()))
+    if b"#" in data:
+        data = re.sub(rb"#[^\n]*", b"", data)
+    v, vt, f = _blocks(data)
+    return _Text(v, vt, f, names[b"usemtl"], [name for _, name in names[b"mtllib"]])
 
 
-def _classify(lines: list[bytes]) -> _Where:
-    """Where each kind of line stands. Most lines begin with their keyword and a space; the few others are stripped."""
-    kinds: dict[str, list[int]] = {"v": [], "vt": [], "f": [], "usemtl": [], "mtllib": []}
-    table = {b"v ": kinds["v"], b"vt": kinds["vt"], b"f ": kinds["f"], b"vn": []}
-    for i, line in enumerate(lines):
-        bucket = table.get(line[:2])
-        if bucket is not None:
-            bucket.append(i)
-        elif line[:1] in (b" ", b"u", b"m"):
-            words = line.split(None, 1)
-            keyword = words[0].decode("latin-1") if words else ""
-            if keyword in kinds and len(words) == 2:
-                lines[i] = words[0] + b" " + words[1]
-                kinds[keyword].append(i)
-    return _Where(kinds)
+_BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
 
 
-def _without_keyword(lines: list[bytes], rows: list[int], width: int) -> list[bytes]:
-    """The text after the keyword, without a comment."""
-    return [lines[i][width:].split(b"#", 1)[0] if b"#" in lines[i] else lines[i][width:] for i in rows]
+def _join_continued(match: "re.Match[bytes]") -> bytes:
+    joined, count = re.subn(rb"\\ *\n", b" ", match[0])
+    return joined + b"\n" * count
 
 
-def _parse(text: bytes) -> np.ndarray | None:
-    """Numbers between blanks, or None where something is no number."""
-    if re.search(rb"[^0-9eE+\-. naif]", text):
+def _blocks(data: bytes) -> tuple[_Block, _Block, _Block]:
+    """The lines that begin with `v `, `vt ` and `f `."""
+    letters = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(letters == 10)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    # A line shorter than the keyword meets its own newline, which is no letter.
+    first, second = letters[starts], letters[np.minimum(starts + 1, len(letters) - 1)]
+    third = letters[np.minimum(starts + 2, len(letters) - 1)]
+    kinds = (
+        (first == ord("v")) & (second == 32),
+        (first == ord("v")) & (second == ord("t")) & (third == 32),
+        (first == ord("f")) & (second == 32),
+    )
+    blocks = []
+    for mine, length in zip(kinds, (1, 2, 1), strict=True):
+        sizes = (ends + 1 - starts)[mine]
+        chosen = letters[np.repeat(mine, ends + 1 - starts)]
+        for letter in range(length):
+            chosen[np.cumsum(sizes) - sizes + letter] = 32
+        blocks.append(_Block(chosen.tobytes(), np.flatnonzero(mine)))
+    return blocks[0], blocks[1], blocks[2]
+
+
+def _layout(data: bytes, allowed: bytes) -> tuple[np.ndarray, np.ndarray] | None:
+    """Where words begin and how many each line has, or None if there is a letter that should not be there."""
+    letters = np.frombuffer(data, np.uint8)
+    known = np.zeros(256, bool)
+    known[list(allowed + b" \n")] = True
+    if not known[letters].all():
         return None
+    blank = (letters == 32) | (letters == 10)
+    begins = np.flatnonzero(~blank & np.concatenate([[True], blank[:-1]]))
+    return begins, np.diff(np.searchsorted(begins, np.flatnonzero(letters == 10)), prepend=0)
+
+
+def _numbers(data: bytes, kind: type, count: int) -> np.ndarray | None:
+    """So many numbers between blanks, or None."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            return np.fromstring(text, dtype=np.float64, sep=" ")
+            values = np.fromstring(data, dtype=kind, sep=" ")
         except (DeprecationWarning, ValueError):
             return None
+    return values if values.size == count else None
 
 
-def _table(path: Path, lines: list[bytes], rows: list[int], width: int, columns: tuple[int, ...]) -> np.ndarray:
+def _table(path: Path, block: _Block, columns: tuple[int, ...]) -> np.ndarray:
     """Equal rows of finite numbers [rows columns], as many columns as the first row has."""
-    parts = _without_keyword(lines, rows, width)
-    values = _parse(b" nan ".join(parts) + b" nan")
-    count = len(parts[0].split())
-    if values is not None and count in columns and values.size == len(rows) * (count + 1):
-        table = values.reshape(len(rows), count + 1)
-        if np.isnan(table[:, -1]).all() and (np.abs(table[:, :-1]) <= MAX_ABSOLUTE).all():
-            return table[:, :-1]
-    return _table_by_line(path, parts, rows, columns)
+    layout = _layout(block.data, b"0123456789eE+-.")
+    if layout is not None and layout[1][0] in columns and (layout[1] == layout[1][0]).all():
+        values = _numbers(block.data, float, len(layout[0]))
+        if values is not None and (np.abs(values) <= MAX_ABSOLUTE).all():
+            return values.reshape(len(block.rows), -1)
+    return _table_by_line(path, block.lines(), block.rows.tolist(), columns)
 
 
 def _table_by_line(path: Path, parts: list[bytes], rows: list[int], columns: tuple[int, ...]) -> np.ndarray:
@@ -175,45 +210,43 @@ def _table_by_line(path: Path, parts: list[bytes], rows: list[int], columns: tup
     return np.array([numbers[:count] for numbers in out])
 
 
-def _vertices(path: Path, lines: list[bytes], rows: list[int]) -> tuple[np.ndarray, np.ndarray | None]:
+def _vertices(path: Path, text: _Text) -> tuple[np.ndarray, np.ndarray | None]:
     """Points and, where the extension `x y z r g b` is used, their colours."""
-    if not rows:
+    if not len(text.v.rows):
         raise FileFormatError(f"{path}: there is no vertex in the file; is it an OBJ?")
-    table = _table(path, lines, rows, 2, (3, 4, 6, 7))
+    table = _table(path, text.v, (3, 4, 6, 7))
     painted = table[:, 3:6] if table.shape[1] == 6 else table[:, 4:7] if table.shape[1] == 7 else None
     if painted is not None and painted.max() > 1.0:
         painted = painted / 255.0  # some scanners write bytes
     return np.ascontiguousarray(table[:, :3]), painted
 
 
-def _texcoords(path: Path, lines: list[bytes], rows: list[int]) -> np.ndarray:
+def _texcoords(path: Path, text: _Text) -> np.ndarray:
     """Texture coordinates in glTF's order."""
-    if not rows:
+    if not len(text.vt.rows):
         return np.zeros((0, 2))
-    table = _table(path, lines, rows, 2, (1, 2, 3))
+    table = _table(path, text.vt, (1, 2, 3))
     table = np.concatenate([table, np.zeros((len(table), 1))], 1)[:, :2] if table.shape[1] == 1 else table[:, :2]
     return np.stack([table[:, 0], 1.0 - table[:, 1]], 1)
 
 
-def _faces(path: Path, lines: list[bytes], where: _Where) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _faces(path: Path, text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Corners [corners 2] (vertex and texture coordinate from 1, 0 for none), corners per polygon, their lines."""
-    rows = where["f"]
-    if not rows:
+    if not len(text.f.rows):
         raise FileFormatError(f"{path}: there is no face in the file; export a mesh, not points")
-    parts = _without_keyword(lines, rows, 2)
-    found = _faces_fast(parts)
-    corners, counts = found if found is not None else _faces_by_line(path, parts, rows)
-    line_of = np.array(rows)
+    found = _faces_fast(text.f.data)
+    corners, counts = found if found is not None else _faces_by_line(path, text.f.lines(), text.f.rows.tolist())
+    line_of = text.f.rows
     short = counts < 3
     if short.any():
         keep = np.repeat(~short, counts)
         corners, counts, line_of = corners[keep], counts[~short], line_of[~short]
         warnings.warn(f"{path}: {int(short.sum())} faces of fewer than three corners left out", RepairWarning, 3)
     # Negative indices count back from the last vertex before the face.
-    for column, kind in ((0, "v"), (1, "vt")):
+    for column, block in ((0, text.v), (1, text.vt)):
         negative = corners[:, column] < 0
         if negative.any():
-            before = np.searchsorted(np.array(where[kind], dtype=np.int64), line_of)
+            before = np.searchsorted(block.rows, line_of)
             corners[:, column] += np.where(negative, np.repeat(before, counts) + 1, 0)
             if (corners[negative, column] < 1).any():
                 bad = negative & (corners[:, column] < 1)
@@ -221,27 +254,25 @@ def _faces(path: Path, lines: list[bytes], where: _Where) -> tuple[np.ndarray, n
     return corners, counts, line_of
 
 
-def _faces_fast(parts: list[bytes]) -> tuple[np.ndarray, np.ndarray] | None:
+def _faces_fast(data: bytes) -> tuple[np.ndarray, np.ndarray] | None:
     """All faces at once, if every corner of the file is written in the same style (v, v/t, v//n or v/t/n)."""
-    text = b" nan ".join(parts) + b" nan "
-    first = parts[0].split()
-    if not first or re.search(rb"[^0-9\-+ /na]", text):
+    if b"//" in data:
+        data = data.replace(b"//", b"/0/")
+    layout = _layout(data, b"0123456789+-/")
+    if layout is None or not len(layout[0]):
         return None
-    width = first[0].count(b"/") + 1
-    values = _parse(text.replace(b"//", b"/0/").replace(b"/", b" inf "))
-    if values is None or width > 3:
+    begins, counts = layout
+    places = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("/"))
+    slashes = np.diff(np.searchsorted(places, begins), append=len(places))
+    width = int(slashes[0]) + 1
+    if width > 3 or (slashes != slashes[0]).any():
         return None
-    ends = np.flatnonzero(np.isnan(values))
-    numbers = np.diff(ends, prepend=-1) - 1
-    stride = 2 * width - 1
-    if len(ends) != len(parts) or (numbers % stride).any():
+    values = _numbers(data.replace(b"/", b" "), np.int64, len(begins) * width)
+    if values is None:
         return None
-    flat = np.delete(values, ends).reshape(-1, stride)
-    if not (np.isinf(flat[:, 1::2]).all() and np.isfinite(flat[:, ::2]).all() and np.abs(flat[:, ::2]).max() < 2**53):
-        return None
-    corners = np.zeros((len(flat), 2), np.int64)
-    corners[:, : min(width, 2)] = flat[:, ::2][:, :2].astype(np.int64)
-    return corners, numbers // stride
+    corners = np.zeros((len(begins), 2), np.int64)
+    corners[:, : min(width, 2)] = values.reshape(-1, width)[:, :2]
+    return corners, counts
 
 
 def _faces_by_line(path: Path, parts: list[bytes], rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -296,10 +327,10 @@ def _announce(path: Path, unused: int, flat: int) -> None:
 # Materials
 
 
-def _materials(path: Path, lines: list[bytes], rows: list[int]) -> dict[str, _Look]:
+def _materials(path: Path, files: list[str]) -> dict[str, _Look]:
     """The materials of all libraries that the file names and that lie in its folder."""
     library: dict[str, _Look] = {}
-    for name in dict.fromkeys(lines[row].decode("utf-8", "replace")[6:].strip() for row in rows[:64]):
+    for name in dict.fromkeys(files[:64]):
         try:
             file = inside_folder(path.parent, name.strip('"').replace("\\", "/"), of=path)
             text = read_limited(file, MAX_MTL_BYTES).decode("utf-8", "replace")
@@ -350,21 +381,22 @@ def _texture_name(text: str) -> str:
 
 
 def _assign(
-    path: Path, lines: list[bytes], rows: list[int], face_lines: np.ndarray, library: dict[str, _Look]
+    path: Path, used: list[tuple[int, str]], face_lines: np.ndarray, library: dict[str, _Look]
 ) -> tuple[list[_Look], np.ndarray]:
     """The materials that faces use, and the index of each polygon's own."""
-    names = [lines[row].decode("utf-8", "replace")[6:].strip() for row in rows]
+    names = [name for _, name in used]
     missing = sorted({name for name in names if name not in library})
     if missing and library:
         warnings.warn(f"{path}: materials not found: {', '.join(missing[:5])[:200]}", RepairWarning, stacklevel=3)
-    section = np.searchsorted(np.array(rows, dtype=np.int64), face_lines)  # 0: before the first usemtl
+    rows = np.array([row for row, _ in used], dtype=np.int64)
+    section = np.searchsorted(rows, face_lines)  # 0: before the first usemtl
     looks: list[_Look] = []
     index: dict[str, int] = {}
     by_section = np.zeros(len(names) + 1, np.int64)
-    for used in np.unique(section):
-        name = names[used - 1] if used else "default"
+    for part in np.unique(section):
+        name = names[part - 1] if part else "default"
         if name not in index:
             index[name] = len(looks)
             looks.append(library.get(name, _Look(name)))
-        by_section[used] = index[name]
+        by_section[part] = index[name]
     return looks, by_section[section]

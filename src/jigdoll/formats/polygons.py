@@ -14,6 +14,8 @@ def triangulate(points: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.
     polygon becomes a fan from its most reflex corner, which is right for convex ones and for one dent; with more
     dents its ears are cut one by one.
     """
+    if not len(counts):
+        return np.zeros((0, 3), np.int64), np.zeros(0, np.int64)
     starts = np.cumsum(counts) - counts
     triangles: list[np.ndarray] = []
     owners: list[np.ndarray] = []
