@@ -7,6 +7,7 @@ the path that stays deepest in the flesh.
 """
 
 from dataclasses import dataclass
+from typing import no_type_check
 
 import numpy as np
 from numba import njit
@@ -42,6 +43,8 @@ class Branch:
     """How many points of the curve belong to this limb alone; the rest lies in the body."""
     voxels: Array
     """[m 3] the points of flesh of this limb alone [m]."""
+    girth: float
+    """Radius of the cross-section where it leaves the body, if it were round [m]."""
     twigs: tuple[Array, ...] = ()
     """Tips of smaller branches of this one: toes, fingers, ears."""
 
@@ -49,6 +52,11 @@ class Branch:
     def base(self) -> Array:
         """[3] where the limb leaves the body [m]."""
         return self.curve[min(self.own, len(self.curve) - 1)]
+
+    @property
+    def slenderness(self) -> float:
+        """Length over thickness: a leg has 3 and more, the corner of a box less than 1."""
+        return self.length / (2 * self.girth)
 
     @property
     def length(self) -> float:
@@ -197,6 +205,7 @@ def _middle(points: Array, depth: Array) -> int:
 
 
 @njit(cache=True)
+@no_type_check
 def _find(parent, i):
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -205,6 +214,7 @@ def _find(parent, i):
 
 
 @njit(cache=True)
+@no_type_check
 def _hills(order, height, offsets, neighbours, threshold):
     """Flood from the top: which peaks stand out by the threshold, how their hills join, which hill each voxel is of.
 
@@ -296,6 +306,7 @@ def _branch(hills: _Hills, node: int, depth: Array, before: Array, size: float) 
         radius=np.concatenate([radius, depth[way][1:]]),
         own=len(center) - 1,
         voxels=points[inside],
+        girth=float(np.sqrt(max(1.0, np.median(weight[full][-4:])) / 1.5 / np.pi) * size),
         twigs=tuple(points[tip] for tip in tips[1:]),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jigdoll.errors import RigError
 from jigdoll.rig.autorig_curve import Branch, Curve
 from jigdoll.rig.autorig_solid import Solid
 from jigdoll.rig.autorig_template import BodyPlan, Pair
@@ -24,10 +25,14 @@ _LEG_STYLES = {
 }
 _ARM_STYLES = {"arm": (0.39, 0.75)}
 _WING_STYLES = {"wing": (0.30, 0.60)}
+_HEAD_SHARES = (0.5, 0.65, 0.8)
+"""Where the head begins on the way from the chest to its tip: for short, middling and long necks."""
 _FOLLOW = 0.02
 """How far a bone may leave the centre line, in shares of the limb's length."""
 _LOOSE = 0.06
 """How far a joint may lie from its usual share."""
+_LIFT = 0.22
+"""How far a back bone lies above the middle of the trunk, in parts of the trunk's half thickness."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,7 @@ class _Tree:
         self.joints: list[PlacedJoint] = []
 
     def add(self, name: str, parent: str | None, point: Array) -> str:
-        x, y, z = (float(c) for c in point)
-        self.joints.append(PlacedJoint(name, parent, (x, y, z)))
+        self.joints.append(_joint(name, parent, point))
         return name
 
     def chain(self, names: list[str], parent: str, points: Array) -> str:
@@ -60,22 +64,34 @@ class _Tree:
 
 
 def place_joints(solid: Solid, curve: Curve, plan: BodyPlan, *, joints: int | None = None) -> tuple[PlacedJoint, ...]:
-    """The joints of a body plan, in the rig frame, parents first; about `joints` of them where a number is wished."""
-    counts = _counts(solid, curve, plan, joints)
+    """The joints of a body plan, in the rig frame, parents first; as many as `joints` where a number is wished."""
+    if plan.template == "generic":
+        return _generic_joints(solid, curve, joints)
+    counts = _usual_counts(solid, plan)
+    placed = _plan_joints(solid, curve, plan, counts)
+    if joints is None or joints == len(placed):
+        return placed
+    limbs = len(placed) - counts.spine - counts.neck - counts.tail
+    placed = _plan_joints(solid, curve, plan, _stretched(counts, joints - limbs))
+    return _thinned(placed, joints)
+
+
+def _plan_joints(solid: Solid, curve: Curve, plan: BodyPlan, counts: "_Counts") -> tuple[PlacedJoint, ...]:
+    """The joints of a body plan with so many on the middle line."""
     tree = _Tree()
-    legs = [_leg_points(pair, curve, solid) for pair in plan.legs]
-    arms = _arm_points(plan.arms, curve, solid) if plan.arms else None
-    wings = _wing_points(plan.wings, curve, solid) if plan.wings else None
+    legs = [_leg_points(pair, curve) for pair in plan.legs]
+    arms = _arm_points(plan.arms, solid) if plan.arms else None
+    wings = _wing_points(plan.wings, solid) if plan.wings else None
     trunk = _Trunk(solid, curve, plan)
 
     pelvis, chest = _trunk_ends(trunk, plan, legs, arms, wings, solid)
-    tree.add("pelvis", None, trunk.at(pelvis))
+    tree.add("pelvis", None, trunk.back(pelvis))
     places = np.linspace(pelvis, chest, counts.spine + 2)[1:]
     names = [f"spine_{k + 1}" for k in range(counts.spine)] + ["chest"]
-    tree.chain(names, "pelvis", np.array([trunk.at(s) for s in places]))
+    tree.chain(names, "pelvis", np.array([trunk.back(s) for s in places]))
     _add_head(tree, trunk, plan, chest, counts.neck, solid)
     if plan.tail is not None:
-        _add_tail(tree, plan.tail, counts.tail, solid)
+        _add_tail(tree, trunk, plan.tail, pelvis - 0.06 * solid.length, counts.tail)
 
     for side, sign in (("left", np.ones(3)), ("right", _MIRROR)):
         if arms is not None:
@@ -96,7 +112,7 @@ def place_joints(solid: Solid, curve: Curve, plan: BodyPlan, *, joints: int | No
 # ------------------------------------------------------------------------------------------------------------- limbs
 
 
-def _leg_points(pair: Pair, curve: Curve, solid: Solid) -> Array:
+def _leg_points(pair: Pair, curve: Curve) -> Array:
     """Hip, knee, ankle, toe and tip of the left leg, averaged with the mirrored right one."""
     both = []
     for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
@@ -115,8 +131,27 @@ def _socket(branch: Branch, curve: Curve) -> Array:
     there = inner[np.argmax(np.abs(inner[:, 0]) <= 0.3 * abs(base[0]))] if abs(base[0]) > 0 else inner[-1]
     across, rise = abs(there[0] - base[0]), abs(there[1] - base[1])
     sprawl = np.clip((across / (across + rise + 1e-9) - 0.4) / 0.3, 0, 1)
-    share = np.array([0.1 + 0.25 * sprawl, 0.7, 0.0])
-    return base + share * (there - base)
+    hip = base + np.array([0.1 + 0.25 * sprawl, 0.8, 0.0]) * (there - base)
+    # Level sets of the distance from the middle lean towards it; the leg itself does not.
+    hip[2] += 0.08 * (base[2] - curve.center[2]) * (1 - sprawl)
+    return hip
+
+
+def _rooted(branch: Branch, solid: Solid) -> Array:
+    """The root of an arm or wing that lies along the body: on from where it leaves, while the flesh stays thin."""
+    own = branch.curve[: branch.own + 1]
+    upper = own[len(own) // 2 :]
+    thick = float(np.median(branch.radius[len(own) // 2 : branch.own + 1])) + solid.size
+    arrow = upper[-1] - upper[0]
+    arrow = arrow / (np.linalg.norm(arrow) + 1e-12)
+    point = branch.base
+    for _ in range(int(0.6 * branch.length / solid.size)):
+        ahead = point + solid.size * arrow
+        depth = float(solid.depth_at(ahead)[0])
+        if depth <= 0.3 * solid.size or depth > 1.5 * thick or abs(ahead[0]) < 0.8 * abs(branch.base[0]):
+            break
+        point = ahead
+    return point
 
 
 def _toe_tip(branch: Branch, hip: Array) -> tuple[Array, float]:
@@ -130,7 +165,7 @@ def _toe_tip(branch: Branch, hip: Array) -> tuple[Array, float]:
     sprawl = np.clip(np.linalg.norm(out) / length - 0.5, 0, 0.5) * 2
     direction = ahead * (1 - sprawl) + sprawl * out / (np.linalg.norm(out) + 1e-9)
     reach = (foot - middle) @ direction
-    front = foot[reach >= np.quantile(reach, 0.93)]
+    front = foot[reach >= np.quantile(reach, 0.85)]
     return front.mean(0), float(0.08 * length)
 
 
@@ -141,30 +176,37 @@ def _until_foot(line: Array, tip: Array, foot: float) -> Array:
     return line[: int(keep[-1]) + 1] if len(keep) else line[:1]
 
 
-def _arm_points(pair: Pair, curve: Curve, solid: Solid) -> Array:
+def _arm_points(pair: Pair, solid: Solid) -> Array:
     """Shoulder, elbow, wrist and tip of the left arm, averaged with the mirrored right one."""
     both = []
     for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
-        line = np.concatenate([_shoulder(branch)[None], branch.curve[: branch.own + 1][::-1]])
+        line = np.concatenate([_rooted(branch, solid)[None], branch.curve[: branch.own + 1][::-1]])
         both.append(_along(line, _ARM_STYLES) * sign)
     return 0.5 * (both[0] + both[1])
 
 
-def _wing_points(pair: Pair, curve: Curve, solid: Solid) -> Array:
+def _wing_points(pair: Pair, solid: Solid) -> Array:
     """Shoulder, elbow, wrist and tip of the left wing: the bones run near its leading edge."""
     both = []
     for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
-        line = np.concatenate([_shoulder(branch)[None], branch.curve[: branch.own + 1][::-1]])
+        line = np.concatenate([_rooted(branch, solid)[None], _leading_edge(branch)[::-1]])
         both.append(_along(line, _WING_STYLES) * sign)
     return 0.5 * (both[0] + both[1])
 
 
-def _shoulder(branch: Branch) -> Array:
-    """The ball of a shoulder: half the limb's thickness inside the body."""
-    base, inner = branch.base, branch.curve[branch.own :]
-    step = np.linalg.norm(inner - base, axis=1)
-    thick = branch.radius[max(0, branch.own - 3) : branch.own + 1].mean()
-    return inner[min(int(np.searchsorted(step, 0.5 * thick)), len(inner) - 1)]
+def _leading_edge(branch: Branch) -> Array:
+    """The centre line of a wing moved ahead, to where its bones are."""
+    line = branch.curve[: branch.own + 1].copy()
+    nearest = np.linalg.norm(branch.voxels[:, None] - line[None], axis=2).argmin(1)
+    for k in range(1, len(line)):
+        here = branch.voxels[nearest == k]
+        if len(here) > 2:
+            front = here[here[:, 2] >= np.quantile(here[:, 2], 0.8)].mean(0)
+            line[k] = 0.3 * line[k] + 0.7 * front
+    smooth = line.copy()
+    for _ in range(6):
+        smooth[1:-1] = 0.25 * smooth[:-2] + 0.5 * smooth[1:-1] + 0.25 * smooth[2:]
+    return smooth
 
 
 def _clavicle(shoulder: Array, chest: Array) -> Array:
@@ -235,7 +277,10 @@ class _Trunk:
             line[1:-1] = 0.25 * line[:-2] + 0.5 * line[1:-1] + 0.25 * line[2:]
         self.line = line
         self.arc = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]
-        self.depth = solid.depth_at(line)
+        slope = np.gradient(line, axis=0)
+        level = np.abs(slope[:, 2]) / (np.linalg.norm(slope, axis=1) + 1e-12)
+        # A back bone lies above the middle of a level trunk.
+        self.lift = np.minimum(_LIFT * solid.depth_at(line), 0.03 * solid.length) * level
         self.head_base = self.nearest(plan.head.base) if plan.head is not None else 0.8 * float(self.arc[-1])
 
     @property
@@ -244,6 +289,10 @@ class _Trunk:
 
     def at(self, s: float) -> Array:
         return np.array([np.interp(s, self.arc, self.line[:, k]) for k in range(3)])
+
+    def back(self, s: float) -> Array:
+        """The back bone there."""
+        return self.at(s) + np.array([0.0, np.interp(s, self.arc, self.lift), 0.0])
 
     def nearest(self, point: Array) -> float:
         flat = (self.line - point) * (0, 1, 1)
@@ -280,41 +329,142 @@ def _trunk_ends(
     front = [limb[0] for limb in (arms, wings) if limb is not None] + ([legs[0][0]] if len(legs) > 1 else [])
     if front:
         chest = trunk.nearest(np.mean(front, axis=0))
-        chest -= 0.15 * (chest - pelvis)
+        chest -= (0.15 if plan.template == "biped" else 0.05) * (chest - pelvis)
     else:
         chest = pelvis + 0.65 * (trunk.head_base - pelvis)
     return pelvis, max(chest, pelvis + 0.04 * solid.length)
 
 
 def _add_head(tree: _Tree, trunk: _Trunk, plan: BodyPlan, chest: float, necks: int, solid: Solid) -> None:
-    """Neck, head and the tip of the head."""
-    tip = trunk.end
-    skull = chest + 0.55 * (tip - chest)
-    places = np.linspace(chest, skull, necks + 2)[1:]
-    names = [f"neck_{k + 1}" for k in range(necks)] + ["head"]
-    tree.chain(names, "chest", np.array([trunk.at(s) for s in places]))
-    tree.add("head_tip", "head", trunk.at(tip))
+    """Neck, head, the tip of the head, and the trunk of an elephant."""
+    start = tree.point("chest")
+    inner = trunk.line[trunk.arc > chest]
+    tip = _head_tip(plan, trunk)
+    # The way may lead on to a horn or an ear: leave it where it passes the snout.
+    stop = int(np.linalg.norm(inner - tip, axis=1).argmin()) if len(inner) else 0
+    line = _resampled(np.concatenate([start[None], inner[:stop], tip[None]]), 65)
+    hangs = _hanging_from(line, solid)
+    hose = line[hangs:]
+    line = line[: hangs + 1]
+    styles = {f"{h}": (*(h * (k + 1) / (necks + 1) for k in range(necks)), h) for h in _HEAD_SHARES}
+    joints = _along(line, styles)[1:]
+    tree.chain([f"neck_{k + 1}" for k in range(necks)] + ["head", "head_tip"], "chest", joints)
+    if len(hose) > 1:
+        names = [f"trunk_{k + 1}" for k in range(4)] + ["trunk_tip"]
+        tree.chain(names, "head", _resampled(hose, 6)[1:])
 
 
-def _add_tail(tree: _Tree, tail: Branch, count: int, solid: Solid) -> None:
-    """Joints at equal distances from the root of the tail to its tip."""
-    line = tail.curve[: tail.own + 1][::-1] * (0, 1, 1)
+def _hanging_from(line: Array, solid: Solid) -> int:
+    """Where a trunk begins that hangs down from the face by more than a fifth of the body; the end where none does."""
+    drop = np.diff(line[:, 1]) / (np.linalg.norm(np.diff(line, axis=0), axis=1) + 1e-12)
+    steep = np.flatnonzero(drop > -0.7)
+    first = int(steep[-1]) + 1 if len(steep) else 0
+    return first if line[first, 1] - line[-1, 1] > 0.2 * solid.length and 0 < first < len(line) - 3 else len(line) - 1
+
+
+def _head_tip(plan: BodyPlan, trunk: _Trunk) -> Array:
+    """The snout of a beast, the crown of someone upright with a flat face."""
+    if plan.head is None:
+        return trunk.line[-1]
+    voxels = plan.head.voxels[np.abs(plan.head.voxels[:, 0]) < 0.35 * np.abs(plan.head.voxels[:, 0]).max() + 1e-6]
+    snout = voxels[voxels[:, 2] >= np.quantile(voxels[:, 2], 0.985)].mean(0)
+    if plan.template == "biped":
+        crown = voxels[voxels[:, 1] >= np.quantile(voxels[:, 1], 0.985)].mean(0)
+        face = voxels[np.abs(voxels[:, 1] - snout[1]) < 0.1 * np.ptp(voxels[:, 1])]
+        middle, nape = np.median(face[:, 2]), np.quantile(face[:, 2], 0.02)
+        if snout[2] - middle < 1.6 * (middle - nape):
+            return crown * (0, 1, 1)
+    return snout * (0, 1, 1)
+
+
+def _add_tail(tree: _Tree, trunk: _Trunk, tail: Branch, root: float, count: int) -> None:
+    """Joints at equal distances from the root of the tail, a little behind the pelvis, to its tip."""
+    inside = np.array([trunk.at(s) for s in np.linspace(root, 0.0, 12)[:-1]]) if root > 0 else np.zeros((0, 3))
+    line = np.concatenate([inside, tail.curve[: tail.own + 1][::-1]]) * (0, 1, 1)
     points = _resampled(line, count + 1)
     tree.chain([f"tail_{k + 1}" for k in range(count)] + ["tail_tip"], "pelvis", points)
 
 
 @dataclass(frozen=True)
 class _Counts:
+    """How many joints the middle line has, without pelvis, chest, head and tips."""
+
     spine: int
     neck: int
     tail: int
 
 
-def _counts(solid: Solid, curve: Curve, plan: BodyPlan, joints: int | None) -> _Counts:
-    """How many joints the middle line gets: by length, or as many as make up the number wished."""
+def _usual_counts(solid: Solid, plan: BodyPlan) -> _Counts:
+    """So many as the lengths of neck and tail ask for."""
     neck = plan.head.length / solid.length if plan.head is not None else 0.1
-    tail = plan.tail.length / solid.length if plan.tail is not None else 0.0
-    return _Counts(2, int(np.clip(round(neck / 0.16), 1, 4)), int(np.clip(round(tail / 0.09), 1, 6)))
+    tail = int(np.clip(round(plan.tail.length / solid.length / 0.09), 1, 6)) if plan.tail is not None else 0
+    return _Counts(2, int(np.clip(round(neck / 0.16), 1, 4)), tail)
+
+
+def _stretched(counts: _Counts, wished: int) -> _Counts:
+    """Counts in about the same proportion that sum to the number wished, as far as each part can shrink."""
+    now = [counts.spine, counts.neck, counts.tail]
+    least = [0, 0, min(1, counts.tail)]
+    while sum(now) != max(wished, sum(least)):
+        step = 1 if sum(now) < wished else -1
+        share = [n / u if u else np.inf for n, u in zip(now, (counts.spine, counts.neck, counts.tail), strict=True)]
+        able = [k for k in range(3) if np.isfinite(share[k]) and now[k] + step >= least[k]]
+        k = min(able, key=lambda k: step * share[k])
+        now[k] += step
+    return _Counts(*now)
+
+
+def _thinned(placed: tuple[PlacedJoint, ...], wished: int) -> tuple[PlacedJoint, ...]:
+    """Without the joints that are missed least, until the number is right: tips first, then toes, wrists, collars."""
+    for pattern in ("toe_tip", "hand_tip", "clavicle", "wing_tip", "tail_tip", "head_tip", "toe", "wrist", "ankle"):
+        drop = [joint for joint in placed if joint.name.endswith(pattern)]
+        if len(placed) <= wished:
+            break
+        for joint in drop:
+            placed = tuple(
+                PlacedJoint(j.name, joint.parent if j.parent == joint.name else j.parent, j.point)
+                for j in placed
+                if j.name != joint.name
+            )
+    if len(placed) > wished:
+        raise RigError(f"this body plan needs {len(placed)} joints at least, {wished} are too few; wish for more")
+    return placed
+
+
+def _generic_joints(solid: Solid, curve: Curve, joints: int | None) -> tuple[PlacedJoint, ...]:
+    """A skeleton straight from the curve skeleton: one chain per branch, grown from the middle of the body."""
+    branches = sorted(curve.branches, key=lambda b: -b.length)
+    if not branches:
+        # A blob: one bone up the middle.
+        top = solid.points(np.argwhere(solid.filled))[:, 1].max()
+        end = np.array([0.0, 0.5 * (top + curve.center[1]), curve.center[2]])
+        return (_joint("pelvis", None, curve.center), _joint("limb_1_tip", "pelvis", end))
+    spacing = 0.1 * solid.length
+    if joints is not None:
+        total = sum(np.linalg.norm(np.diff(b.curve, axis=0), axis=1).sum() for b in branches)
+        spacing = total / max(1, joints - 1)
+    tree = _Tree()
+    tree.add("pelvis", None, curve.center)
+    for k, branch in enumerate(branches):
+        line = branch.curve[::-1]
+        # Follow the joints that are there already as far as they lie on this line, then leave them.
+        parent, start = "pelvis", 0
+        for joint in tree.joints[1:]:
+            gap = np.linalg.norm(line - np.array(joint.point), axis=1)
+            at = int(gap.argmin())
+            if gap[at] < 0.35 * spacing and at > start and not joint.name.endswith("tip"):
+                parent, start = joint.name, at
+        rest = line[start:]
+        length = np.linalg.norm(np.diff(rest, axis=0), axis=1).sum()
+        points = _resampled(rest, max(2, round(length / spacing) + 1))[1:]
+        names = [f"limb_{k + 1}_{i + 1}" for i in range(len(points) - 1)] + [f"limb_{k + 1}_tip"]
+        tree.chain(names, parent, points)
+    return tuple(tree.joints)
+
+
+def _joint(name: str, parent: str | None, point: Array) -> PlacedJoint:
+    x, y, z = (float(c) for c in point)
+    return PlacedJoint(name, parent, (x, y, z))
 
 
 def _rank(k: int, count: int) -> str:

@@ -101,7 +101,10 @@ def fit_template(solid: Solid, curve: Curve, *, template: TemplateName | Literal
                 best = (cost, candidate, labels)
     assert best is not None
     cost, chosen, labels = best
-    if template == "auto" and cost > 3.5:
+    blunt = all(pair.left.slenderness < 1.2 for pair in pairs)
+    nothing = blunt and (head is None or (tail is None and not pairs))
+    # Without a slender limb and a head nothing says that this is an animal: a ball, a box.
+    if template == "auto" and (cost > 3.5 or nothing):
         return BodyPlan("generic", (), None, None, head, tail, curve.branches, cost)
 
     def named(label: Label) -> list[Pair]:
@@ -176,10 +179,13 @@ def _label_costs(
     on_head = 0.0 if any(pair.left is leg for leg in standing) else _on_head(pair, head, standing, solid, curve)
     grounded = float(np.clip(1 - (low - 0.03) / 0.05, 0, 1))
     slight = float(np.clip(1 - prominence / 0.12, 0, 1))
+    # A folded wing points back from the shoulder, an arm hangs or reaches ahead.
+    back = (pair.mean("base")[2] - pair.mean("tip")[2]) / max(pair.left.length, 1e-9)
+    folded = float(np.clip(2 * back - 0.6, 0, 1))
     return {
         "leg": 12 * max(0.0, low - 0.03) + 3 * on_head,
-        "arm": 3 * grounded + 1.2 * flat + 3 * on_head,
-        "wing": 3 * grounded + 1.0 * (1 - flat) + 1.5 * slight + 3 * on_head,
+        "arm": 3 * grounded + 1.2 * flat + 1.0 * folded + 3 * on_head,
+        "wing": 3 * grounded + (1 - max(flat, folded)) + 1.5 * slight * (1 - folded) + 3 * on_head,
         "extra": 0.25 + 8 * prominence * (0.3 if on_head else 1.0),
     }
 
@@ -187,7 +193,8 @@ def _label_costs(
 def _on_head(pair: Pair, head: Branch | None, standing: list[Branch], solid: Solid, curve: Curve) -> float:
     """1 for ears, horns and antennae: they grow from the head, or come to it before they come to any leg."""
     if head is None:
-        return 0.0
+        foremost = max((leg.base[2] for leg in standing), default=np.inf)
+        return 1.0 if len(standing) >= 2 and pair.left.base[2] > foremost + 0.02 * solid.length else 0.0
     if np.linalg.norm(head.voxels - pair.left.base, axis=1).min() < 0.01 * solid.length + 1.5 * solid.size:
         return 1.0
     place = {id(branch): k for k, branch in enumerate(curve.branches)}

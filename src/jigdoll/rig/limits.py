@@ -167,7 +167,9 @@ def limit_penalty(skeleton: Skeleton, angles: Float[Tensor, "*batch joints 3"]) 
 def _chain_roles(limb: Limb, chain: list[int], P: Float[Tensor, "joints 3"]) -> list[Role]:
     """The roles along one limb, without its bare end."""
     first, between, last = _CHAINS[limb.kind]
-    roles = [*first, *((between,) * (len(chain) - len(first) - len(last))), *last]
+    roles: list[Role] = list(first)
+    roles.extend(between for _ in range(len(chain) - len(first) - len(last)))
+    roles.extend(last)
     if limb.kind == "arm" and len(chain) >= 4:
         roles = ["clavicle", *roles]
     if limb.kind == "leg" and len(chain) > 1:
