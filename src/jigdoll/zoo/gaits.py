@@ -17,13 +17,20 @@ from jigdoll.zoo.gaits_actions import flap, fly, idle, leap
 from jigdoll.zoo.gaits_anatomy import Anatomy, study
 from jigdoll.zoo.gaits_body import ride
 from jigdoll.zoo.gaits_feet import Curve, Feet, Stepping, arc, step_feet, straight
+from jigdoll.zoo.gaits_gestures import can_use_arms, kick, punch, wave_hand
 from jigdoll.zoo.gaits_puppet import Puppet
 from jigdoll.zoo.gaits_style import (
     Style,
     build_of,
+    creep_style,
+    dance_style,
     gallop_style,
+    hop_style,
     leg_phases,
+    limp_style,
+    march_style,
     run_style,
+    stomp_style,
     trot_style,
     varied,
     walk_style,
@@ -110,14 +117,14 @@ def _perform(
     a: Anatomy, name: str, action: str, t: Curve, *, seed: int, speed: float | None, loop: float | None
 ) -> tuple[Puppet, Feet, float, float]:
     """The body and the feet of an action, its period and its speed."""
-    if action == "idle":
-        return *_settled(*idle(a, t, seed=seed, loop=loop)), 0.0
-    if action == "flap":
-        return *_settled(*flap(a, t, seed=seed, loop=loop)), 0.0
+    if action in _ON_THE_SPOT:
+        return *_settled(*_ON_THE_SPOT[action](a, t, seed=seed, loop=loop)), 0.0
     if action == "fly":
         return fly(a, t, seed=seed, loop=loop, speed=speed)
     if action == "jump":
-        return leap(a, t, seed=seed, loop=loop, speed=speed)
+        heavy = build_of(a, name) in ("heavy", "hoofed")
+        height = 0.28 if build_of(a, name) == "heavy" else 0.4
+        return leap(a, t, seed=seed, loop=loop, speed=speed, height=height, dip=0.15 if heavy else 0.24)
     style = _styles(a, name)[action]
     turn = {"turn_left": 1.0, "turn_right": -1.0}.get(action, 0.0)
     puppet, feet, stepping, pace = locomote(a, style, t, speed=speed, turn=turn, seed=seed, loop=loop)
@@ -132,24 +139,40 @@ def _settled(puppet: Puppet, feet: Feet, period: float) -> tuple[Puppet, Feet, f
 
 def _styles(a: Anatomy, name: str) -> dict[str, Style]:
     """The actions that a style alone tells."""
-    walk, run = walk_style(a, name), run_style(a, name)
+    walk, run, build = walk_style(a, name), run_style(a, name), build_of(a, name)
     slow = replace(walk, froude=walk.froude * 0.45, lean=walk.lean * 0.5)
     styles = {"walk": walk, "run": run, "turn_left": slow, "turn_right": slow}
-    build = build_of(a, name)
     if a.plan == "quadruped" and build != "crawler":
         styles["trot"] = trot_style(a, name)
         if "elephant" not in name:
             styles["gallop"] = gallop_style(a, name)
+    if build != "hopper":
+        styles |= {"creep": creep_style(walk, a), "march": march_style(walk, a), "limp": limp_style(walk)}
+    if build not in ("hopper", "heavy"):
+        styles["hop"] = hop_style(a, walk)
+    styles |= {"stomp": stomp_style(walk, a), "dance": dance_style(walk, a)}
     return styles
 
 
 def _actions(a: Anatomy, name: str) -> tuple[str, ...]:
     core = ("walk", "run", "jump", "idle", "turn_left", "turn_right")
-    winged = (
-        ("flap", "fly") if a.wings and "ostrich" not in name and "penguin" not in name else ("flap",) if a.wings else ()
-    )
-    more = tuple(action for action in _styles(a, name) if action not in core)
-    return (*core, *more, *winged)
+    more = [action for action in _styles(a, name) if action not in core]
+    if can_use_arms(a):
+        more.append("punch")
+    hind = max(a.legs, key=lambda leg: leg.rank)
+    hooves = a.plan == "quadruped" and not a.sprawled and hind.foot is None
+    if hooves or (a.upright and can_use_arms(a) and build_of(a, name) == "human"):
+        more.append("kick")
+    if can_use_arms(a) or a.plan != "biped":
+        more.append("wave")
+    if a.wings:
+        more.append("flap")
+        if not any(word in name for word in ("ostrich", "penguin", "emu", "chicken")):
+            more.append("fly")
+    return (*core, *more)
+
+
+_ON_THE_SPOT = {"idle": idle, "flap": flap, "wave": wave_hand, "punch": punch, "kick": kick}
 
 
 def _study(asset: RiggedAsset | Skeleton) -> Anatomy:
@@ -205,12 +228,18 @@ def _stepping(
     stride = 2.4 * L * froude**0.34 * style.stride * shrink
     pace = math.sqrt(style.froude * GRAVITY * L * shrink) * tempo if speed is None else speed
     period = stride / max(pace, 1e-6)
+    if style.beat is not None:
+        pace = stride = 0.0
+        period = style.beat * math.sqrt(L / GRAVITY) / tempo
     if loop is not None:
         period = loop / max(1, round(loop / period))
         if speed is None:
             pace = stride / period
-    duties = tuple(min(max(style.duty, 0.2), 0.85) for _ in a.legs)
-    phases, lifts = leg_phases(style.pattern, a), tuple(style.lift * L for _ in a.legs)
+    lame = [style.limp * (leg.side == "left" and leg.rank == max(other.rank for other in a.legs)) for leg in a.legs]
+    duties = tuple(min(max(style.duty - 0.16 * spared, 0.2), 0.85) for spared in lame)
+    # A spared leg comes down late and leaves early.
+    phases = tuple((p + 0.06 * spared) % 1 for p, spared in zip(leg_phases(style.pattern, a), lame, strict=True))
+    lifts = tuple(style.lift * L * (1 - 0.35 * spared) for spared in lame)
     stepping = Stepping(
         period, phases, duties, lifts, heel=style.heel, push=style.push, curl=style.curl, width=style.width, start=start
     )

@@ -105,10 +105,11 @@ def leap(
     speed: float | None,
     height: float = 0.4,
     length: float = 1.1,
+    dip: float = 0.24,
 ) -> tuple[Puppet, Feet, float, float]:
     """Crouch, take off with all legs, fly, land and recover; again and again."""
     chance = Chances.of(seed)
-    plan = _plan_leap(a, height * chance.height, length * chance.size, chance.tempo)
+    plan = _plan_leap(a, height * chance.height, length * chance.size, dip, chance.tempo)
     scale = whole_cycles(plan.period, loop) / plan.period
     if speed is not None:
         plan = replace(plan, length=max(speed, 0.0) * plan.period * scale)
@@ -117,6 +118,8 @@ def leap(
     number = (beat / plan.period).floor()
     now = beat - number * plan.period
     first = float(_leap_ahead(plan, beat[:1], number[:1], now[:1])[0])
+    if a.plan == "quadruped" and a.legs[0].foot is not None:
+        plan = replace(plan, push=0.15)  # a pillar's foot rolls less than a human's
     while True:
         feet = _leap_feet(a, plan, number, now, first)
         puppet = Puppet(a, len(t))
@@ -128,7 +131,7 @@ def leap(
         plan = replace(plan, dip=0.85 * plan.dip, push=0.85 * plan.push, pitch=0.9 * plan.pitch)
 
 
-def _plan_leap(a: Anatomy, height: float, length: float, tempo: float) -> _Leap:
+def _plan_leap(a: Anatomy, height: float, length: float, dip: float, tempo: float) -> _Leap:
     """Times and sizes from the leg's length: a pendulum's tau = sqrt(L / g) sets the pace."""
     L = a.leg_length
     tau = math.sqrt(L / GRAVITY)
@@ -139,7 +142,7 @@ def _plan_leap(a: Anatomy, height: float, length: float, tempo: float) -> _Leap:
     keys = [0.0]
     for span in spans:
         keys.append(keys[-1] + span)
-    return _Leap(tuple(keys), height * L, up, length * L, min(0.24 * L, 0.6 * room))
+    return _Leap(tuple(keys), height * L, up, length * L, min(dip * L, 0.6 * room))
 
 
 def _leap_ahead(plan: _Leap, beat: Curve, number: Curve, now: Curve) -> Curve:
@@ -226,7 +229,7 @@ def flap(a: Anatomy, t: Curve, *, seed: int, loop: float | None) -> tuple[Puppet
     bob = torch.stack([zero, L * (-0.05 + 0.025 * wave(cycle, 0.6)), zero], -1)
     carry(puppet, euler(zero, zero, zero), euler(zero, zero, -0.06 - 0.04 * wave(cycle, 0.1)), bob, zero)
     puppet.lead(a.neck, euler(zero, zero, zero))
-    beat_wings(puppet, cycle, 0.65 * chance.height)
+    beat_wings(puppet, cycle, 0.55 * chance.height)
     wag_tail(puppet, cycle, 0.0, sway=0.05, bounce=0.05)
     return puppet, feet, period
 
@@ -241,7 +244,7 @@ def beat_wings(puppet: Puppet, cycle: Curve, amplitude: float) -> None:
         lift_wing(
             puppet,
             wing,
-            amplitude * beat + 0.6 * hang,
+            amplitude * (beat + 0.15) + 0.6 * hang,
             sweep=0.15 * amplitude * wave(cycle, 0.25),
             fold=0.45 * amplitude * lagging,
         )
@@ -274,7 +277,7 @@ def fly(
         zero,
     )
     puppet.lead(a.neck, euler(zero, zero, zero))
-    beat_wings(puppet, cycle, 0.75 * chance.height)
+    beat_wings(puppet, cycle, 0.65 * chance.height)
     wag_tail(puppet, cycle, 0.0, sway=0.04, lift=0.2, bounce=0.1)
     return puppet, _trailing_feet(puppet, cycle), period, ahead
 

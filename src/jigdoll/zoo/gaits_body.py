@@ -37,12 +37,14 @@ def ride(puppet: Puppet, style: Style, stepping: Stepping, course: Course, t: Cu
     chest = -style.chest_yaw * wave(cycle, fore[0]) if a.plan != "biped" else style.chest_yaw * wave(cycle, hind[0])
     D_pelvis = euler(heading + yaw, style.roll * side, pitch - 0.5 * round_back)
     D_chest = euler(heading + chest, style.chest_roll * side, pitch + 0.5 * round_back)
-    up = L * (0.5 * (bobs[0] + bobs[1]) - style.crouch)
+    D_chest = D_pelvis if style.rigid else D_chest
+    spare = style.limp * wave(cycle, left)
+    up = L * (0.5 * (bobs[0] + bobs[1]) - style.crouch + 0.025 * spare)
     centre = place + torch.stack(
         [L * style.sway * side * heading.cos(), up, -L * style.sway * side * heading.sin()], -1
     )
     carry(puppet, D_pelvis, D_chest, centre, heading)
-    nod = style.head + style.nod * wave(cycle, left + 0.1, times=2.0 if hind[1] > 0.25 else 1.0)
+    nod = style.head - 0.08 * spare + style.nod * wave(cycle, left + 0.1, times=2.0 if hind[1] > 0.25 else 1.0)
     look = euler(heading + 0 * t, 0 * t, nod)
     puppet.lead(a.neck, look)
     wag_tail(puppet, cycle, left, sway=style.tail_sway, lift=style.tail_lift, bounce=0.3 * style.bob)
@@ -98,7 +100,8 @@ def swing_arms(puppet: Puppet, style: Style, cycle: Curve, pair: tuple[float, fl
             continue
         swing = style.arm_swing * (beat + 0.15)
         bend = style.elbow * (1.0 + 0.35 * beat)
-        pose_arm(puppet, arm, forward=swing, bend=bend)
+        out = 0.16 + style.arms_up * (0.75 + 0.25 * wave(cycle, across + 0.1, times=2.0))
+        pose_arm(puppet, arm, forward=swing, bend=bend, out=out)
 
 
 def pose_arm(

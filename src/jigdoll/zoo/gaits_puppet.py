@@ -142,8 +142,10 @@ class Puppet:
                 deficit = float((least - self.world()[1][:, below, 1]).max())
                 if deficit <= 1e-9:
                     break
-                angle = self.root.new_full((len(self.root),), way * (deficit / length + 0.02))
-                self.turns[:, chain[0]] = about_x(angle) @ self.turns[:, chain[0]]
+                # Shared out along the chain, so that it curls rather than kinks.
+                angle = self.root.new_full((len(self.root),), way * 1.5 * (deficit / length + 0.02) / len(chain))
+                for joint in chain:
+                    self.turns[:, joint] = about_x(angle) @ self.turns[:, joint]
                 self._world = None
 
     def stand(self, feet: Feet) -> Float[Tensor, "frames legs"]:

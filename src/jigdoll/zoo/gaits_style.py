@@ -71,6 +71,14 @@ class Style:
     width: float = 1.0
     ear: float = 0.06
     wing: float = 0.02
+    beat: float | None = None
+    """Steps on the spot with a period of so many pendulum times sqrt(L / g)."""
+    limp: float = 0.0
+    """How much one leg is spared: it stands for a shorter time and the body comes down on it less."""
+    arms_up: float = 0.0
+    """How far the arms are raised sideways in time with the steps [rad]."""
+    rigid: bool = False
+    """Whether the trunk is one piece, as under a turtle's shell."""
 
 
 def build_of(anatomy: Anatomy, name: str) -> Build:
@@ -219,7 +227,7 @@ def run_style(anatomy: Anatomy, name: str) -> Style:
     if "camel" in words:
         return replace(trot_style(anatomy, name), pattern="pace", sway=0.04, roll=0.04)
     if "turtle" in words or "tortoise" in words:
-        return replace(style, froude=0.03, stride=1.5, yaw=0.08, chest_yaw=0.0, tail_sway=0.1, duty=0.6)
+        return replace(style, rigid=True, froude=0.03, stride=1.5, yaw=0.08, tail_sway=0.1, duty=0.6)
     if "robot" in words or "astronaut" in words:
         return replace(style, froude=0.9, arm_swing=0.6)
     return replace(style, pattern="tetrapod") if anatomy.plan == "octopod" else style
@@ -238,6 +246,67 @@ def gallop_style(anatomy: Anatomy, name: str) -> Style:
     """Hind pair, fore pair, and a gathered flight."""
     build = build_of(anatomy, name)
     return _RUN[build] if _RUN[build].pattern == "gallop" else _RUN["hoofed"]
+
+
+def creep_style(walk: Style, anatomy: Anatomy) -> Style:
+    """Low and slow, the head down."""
+    low = anatomy.sprawled
+    lean = 0.0 if low else 0.12 if anatomy.upright else 0.04
+    return replace(
+        walk, froude=walk.froude * 0.22, stride=walk.stride * 1.15, duty=min(walk.duty + 0.1, 0.8), bounce=False,
+        crouch=0.06 if low else 0.2, lift=walk.lift * 0.9, bob=walk.bob * 0.4, sway=walk.sway * 0.6, nod=0.01,
+        head=0.0 if low else 0.1, lean=walk.lean + lean, heel=walk.heel * 0.3, push=walk.push * 0.5, arm_swing=0.25,
+        elbow=0.9, tail_sway=walk.tail_sway * 0.5,
+    )  # fmt: skip
+
+
+def march_style(walk: Style, anatomy: Anatomy) -> Style:
+    """Knees high, in strict time."""
+    four = anatomy.plan == "quadruped"
+    return replace(
+        walk, pattern="trot" if four else walk.pattern, froude=walk.froude * 0.7, duty=0.56, lift=0.3 if four else 0.32,
+        bob=0.02, sway=0.01, roll=0.02, yaw=0.03, chest_yaw=0.04, heel=0.0, push=walk.push * 0.6, nod=0.02,
+        arm_swing=0.75, elbow=0.1, head=-0.04, curl=0.8, stride=walk.stride * 0.9,
+    )  # fmt: skip
+
+
+def limp_style(walk: Style) -> Style:
+    """One leg spared."""
+    return replace(walk, limp=1.0, froude=walk.froude * 0.5, duty=walk.duty + 0.02, bob=walk.bob * 0.5)
+
+
+def stomp_style(walk: Style, anatomy: Anatomy) -> Style:
+    """On the spot, each foot lifted high and set down hard."""
+    pattern = {"biped": "alternate", "quadruped": "trot"}.get(anatomy.plan, walk.pattern)
+    return replace(
+        walk, pattern=pattern, beat=4.6, duty=0.66, lift=0.36 if anatomy.plan == "biped" else 0.28, bob=0.035,
+        bounce=True, sway=0.06, roll=-0.06, yaw=0.04, chest_yaw=0.03, heel=0.0, push=0.15, nod=0.08, arm_swing=0.25,
+        elbow=1.0, lean=0.06, width=1.1, crouch=0.03, curl=0.3,
+    )  # fmt: skip
+
+
+def dance_style(walk: Style, anatomy: Anatomy) -> Style:
+    """On the spot, side to side with a twist, arms and tail along."""
+    pattern = {"biped": "alternate", "quadruped": "trot"}.get(anatomy.plan, walk.pattern)
+    if anatomy.sprawled:
+        return replace(
+            walk, pattern=pattern, beat=4.0, duty=0.6, lift=0.25, bob=0.04, bounce=True, sway=0.08, roll=-0.04,
+            yaw=0.12, chest_yaw=0.12, nod=0.08, tail_sway=0.3, ear=0.3,
+        )  # fmt: skip
+    return replace(
+        walk, pattern=pattern, beat=4.0, duty=0.6, lift=0.16, bob=0.045, bounce=True, sway=0.1, roll=-0.1, yaw=0.28,
+        chest_yaw=0.22, chest_roll=0.1, heel=0.0, push=0.35, nod=0.16, tail_sway=0.35, arm_swing=0.3, elbow=1.1,
+        arms_up=1.1, width=1.25, crouch=0.04, ear=0.2, curl=0.3,
+    )  # fmt: skip
+
+
+def hop_style(anatomy: Anatomy, walk: Style) -> Style:
+    """Both feet, or all, at once, again and again."""
+    return replace(
+        walk, pattern="together", froude=0.22, duty=0.46, stride=0.75, lift=0.12, bob=0.08, bounce=True, sway=0.0,
+        roll=0.0, yaw=0.0, chest_yaw=0.0, heel=0.0, push=0.55, nod=0.04, arm_swing=0.1, elbow=0.9, crouch=0.06,
+        tail_sway=0.04, lean=walk.lean + 0.05 * anatomy.upright, wing=0.1,
+    )  # fmt: skip
 
 
 def leg_phases(pattern: str, anatomy: Anatomy) -> tuple[float, ...]:
