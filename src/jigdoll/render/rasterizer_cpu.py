@@ -6,6 +6,7 @@ truth use `rasterizer_reference`.
 """
 
 import logging
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,37 +28,37 @@ log = logging.getLogger(__name__)
 def rasterize_cpu(gaussians: Gaussians, camera: Camera) -> Rendering:
     """Draw splats on the CPU; differentiable in means, covariances, opacities and colours (not in the camera)."""
     batch = batch_shape(gaussians, camera)
-    images = int(np.prod(batch, dtype=np.int64))
-    dtype, device = gaussians.means.dtype, gaussians.means.device
-    if device.type != "cpu":
-        raise JigdollError(f"rasterize_cpu draws on the CPU, these Gaussians are on {device}; see default_rasterizer")
-    count, height, width = gaussians.means.shape[-2], camera.height, camera.width
-    if images == 0 or count == 0:
-        empty = gaussians.means.new_zeros(*batch, height, width, 5) + gaussians.means.sum() * 0
+    if gaussians.means.device.type != "cpu":
+        raise JigdollError(
+            f"rasterize_cpu draws on the CPU, these Gaussians are on {gaussians.means.device}; see default_rasterizer"
+        )
+    if 0 in batch or gaussians.means.shape[-2] == 0:
+        empty = gaussians.means.new_zeros(*batch, camera.height, camera.width, 5) + gaussians.means.sum() * 0
         return Rendering(empty[..., :4], empty[..., 4])
-    fields = (
-        flatten_batch(gaussians.means, batch, 2),
-        flatten_batch(gaussians.covariances, batch, 3),
-        flatten_batch(gaussians.opacities, batch, 1),
-        flatten_batch(plain_colors(gaussians, camera), batch, 2),
+    colors = plain_colors(gaussians, camera)
+    return Rendering(
+        *_Rasterize.apply(gaussians.means, gaussians.covariances, gaussians.opacities, colors, camera, batch)
     )
-    views, lenses = _camera_arrays(camera, batch)
-    rgba, depth = _Rasterize.apply(*(f.float() for f in fields), views, lenses, width, height)
-    return Rendering(rgba.reshape(*batch, height, width, 4).to(dtype), depth.reshape(*batch, height, width).to(dtype))
 
 
 def _camera_arrays(camera: Camera, batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Per picture: the rows of T_camera_world, and fx fy cx cy with gsplat's bounds of the tangents."""
-    views = np.broadcast_to(camera.T_camera_world.detach().numpy(), (*batch, 4, 4)).reshape(-1, 16).astype(np.float64)
-    K = np.broadcast_to(camera.K.detach().numpy(), (*batch, 3, 3)).reshape(-1, 9).astype(np.float64)
-    if not (np.isfinite(views.sum() + K.sum()) and K[:, 0].min() > 0 and K[:, 4].min() > 0):
-        raise JigdollError("a camera has numbers that are not finite, or a focal length that is not positive")
-    lenses = np.empty((len(K), 8))
-    lenses[:, :4] = K[:, [0, 4, 2, 5]]
-    focal, center, size = lenses[:, 0:2], lenses[:, 2:4], np.array([camera.width, camera.height], np.float64)
-    lenses[:, 4::2] = -(center + 0.15 * size) / focal
-    lenses[:, 5::2] = (1.15 * size - center) / focal
-    return views, lenses
+    """Per picture: T_camera_world, and fx fy cx cy with gsplat's bounds of the tangents x / z and y / z."""
+    views, lenses = np.empty((*batch, 4, 4)), np.empty((*batch, 8))
+    views[...] = camera.T_camera_world.detach().numpy()
+    width, height = camera.width, camera.height
+    rows = []
+    for fx, _, cx, _, fy, cy, *_ in camera.K.detach().reshape(-1, 9).tolist():
+        if not (fx > 0 and fy > 0 and math.isfinite(fx + fy + cx + cy)):
+            raise JigdollError(
+                f"a camera has focal lengths {fx}, {fy} and centre {cx}, {cy}: none of that can be drawn"
+            )
+        left, right = -(cx + 0.15 * width) / fx, (1.15 * width - cx) / fx
+        top, bottom = -(cy + 0.15 * height) / fy, (1.15 * height - cy) / fy
+        rows.append((fx, fy, cx, cy, left, right, top, bottom))
+    lenses[...] = np.array(rows).reshape(*camera.K.shape[:-2], 8)
+    if not math.isfinite(views.sum()):
+        raise JigdollError("T_camera_world of a camera has numbers that are not finite")
+    return views.reshape(-1, 16), lenses.reshape(-1, 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,26 +144,43 @@ class _Rasterize(torch.autograd.Function):
     """The numba kernels as one differentiable step."""
 
     @staticmethod
-    def forward(ctx: Any, means: Tensor, covariances: Tensor, opacities: Tensor, colors: Tensor,
-                views: np.ndarray, lenses: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:  # fmt: skip
-        fields = tuple(t.detach().contiguous().numpy() for t in (means, covariances, opacities, colors))
-        drawing, rgba, depth = _draw(fields, views, lenses, width, height)
+    def forward(
+        ctx: Any, means: Tensor, covariances: Tensor, opacities: Tensor, colors: Tensor, camera: Camera, batch: tuple
+    ) -> tuple[Tensor, Tensor]:
+        given = (means, covariances, opacities, colors)
+        fields = tuple(
+            flatten_batch(tensor.detach(), batch, trailing).float().contiguous().numpy()
+            for tensor, trailing in zip(given, (2, 3, 1, 2), strict=True)
+        )
+        drawing, rgba, depth = _draw(fields, *_camera_arrays(camera, batch), camera.width, camera.height)
         ctx.set_materialize_grads(False)
-        ctx.drawing = drawing
-        return rgba, depth
+        ctx.drawing, ctx.batch = drawing, batch
+        ctx.shapes, ctx.dtype = [tensor.shape for tensor in given], means.dtype
+        size = (camera.height, camera.width)
+        return rgba.to(means.dtype).view(*batch, *size, 4), depth.to(means.dtype).view(*batch, *size)
 
     @staticmethod
     def backward(ctx: Any, g_rgba: Tensor | None, g_depth: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore
         drawing: _Drawing = ctx.drawing
-        no_rgba, no_depth = np.empty((0, 0, 0, 4), np.float32), np.empty((0, 0, 0), np.float32)
+        size = (len(drawing.views), drawing.height, drawing.width)
         gradients = _undraw(
             drawing,
-            no_rgba if g_rgba is None else g_rgba.contiguous().numpy(),
-            no_depth if g_depth is None else g_depth.contiguous().numpy(),
+            # What nobody asked about is an empty array.
+            np.empty((0, 0, 0, 4), np.float32)
+            if g_rgba is None
+            else g_rgba.float().contiguous().view(*size, 4).numpy(),
+            np.empty((0, 0, 0), np.float32) if g_depth is None else g_depth.float().contiguous().view(*size).numpy(),
         )
-        tensors = [torch.from_numpy(gradient) for gradient in gradients]
-        shared = (len(field) < len(drawing.views) for field in drawing.fields)
-        return *(t.sum(0, keepdim=True) if one else t for t, one in zip(tensors, shared, strict=True)), *[None] * 4
+        return (
+            *(
+                torch.from_numpy(gradient).view(*ctx.batch, *gradient.shape[1:]).sum_to_size(shape).to(ctx.dtype)
+                if needed
+                else None
+                for gradient, shape, needed in zip(gradients, ctx.shapes, ctx.needs_input_grad[:4], strict=True)
+            ),
+            None,
+            None,
+        )
 
 
 def _on_all_threads(kernel: Any, *arguments: Any) -> None:
@@ -202,5 +220,5 @@ def _check_memory(bytes_wanted: int) -> None:
     if bytes_wanted > there:
         raise JigdollError(
             f"these Gaussians touch so many tiles that drawing them wants {bytes_wanted / 2**30:.1f} GiB of memory; "
-            f"this machine has {there / 2**30:.1f} GiB: draw fewer pictures at a time, smaller ones, or smaller Gaussians"
+            f"this machine has {there / 2**30:.1f} GiB: draw fewer or smaller pictures at a time, or smaller Gaussians"
         )

@@ -242,6 +242,50 @@ def totals(typingctx, a, b, c, d, e, f, g, h):
     return float8(*[float8] * LANES), codegen
 
 
+@intrinsic
+@no_type_check
+def store_pixels(typingctx, array, index, red, green, blue, alpha):
+    """Write eight RGBA pixels, 32 numbers, from four planes."""
+
+    def codegen(context, builder, signature, args):
+        array, index, *planes = args
+        side_by_side = ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(2 * LANES)))
+        left, right = (builder.shuffle_vector(*planes[i : i + 2], side_by_side) for i in (0, 2))
+        for quarter in range(4):
+            lanes = [c * LANES + 2 * quarter + pixel for pixel in range(2) for c in range(4)]
+            row = builder.shuffle_vector(left, right, ir.Constant(_INTS, lanes))
+            place = builder.add(index, ir.Constant(index.type, quarter * LANES))
+            builder.store(row, _address(context, builder, signature.args[0], array, place), align=4)
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp, float8, float8, float8, float8), codegen
+
+
+@intrinsic
+@no_type_check
+def load_channel(typingctx, array, index, channel):
+    """One channel of eight RGBA pixels; the channel is a constant."""
+    if not isinstance(channel, types.IntegerLiteral):
+        return None
+    number = channel.literal_value
+
+    def codegen(context, builder, signature, args):
+        quarters = [
+            builder.load(
+                _address(
+                    context, builder, signature.args[0], args[0], builder.add(args[1], ir.Constant(args[1].type, 8 * k))
+                ),
+                align=4,
+            )
+            for k in range(4)
+        ]
+        pair = ir.Constant(ir.VectorType(ir.IntType(32), 4), [number, number + 4, LANES + number, LANES + number + 4])
+        low, high = (builder.shuffle_vector(quarters[i], quarters[i + 1], pair) for i in (0, 2))
+        return builder.shuffle_vector(low, high, ir.Constant(_INTS, list(range(LANES))))
+
+    return float8(array, types.intp, channel), codegen
+
+
 def _prefetcher(write, doc):
     @intrinsic
     @no_type_check

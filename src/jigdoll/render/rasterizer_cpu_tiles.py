@@ -27,7 +27,7 @@ from jigdoll.render.rasterizer_cpu_layout import (
     ROWS,
     RUN,
     SUMS,
-)  # fmt: skip
+)
 from jigdoll.render.rasterizer_cpu_simd import (
     LANES,
     any_in_both,
@@ -38,15 +38,17 @@ from jigdoll.render.rasterizer_cpu_simd import (
     fnma,
     lanes,
     load,
+    load_channel,
     prefetch,
     prefetch_to_write,
     smaller,
     splat,
     store,
+    store_pixels,
     take_ticket,
     totals,
     where,
-)  # fmt: skip
+)
 
 _PAINT = 5 * LANES
 """Floats per row of a tile that is being drawn: light left, r, g, b, depth."""
@@ -54,7 +56,7 @@ _PULL = 8 * LANES
 """Floats per row of a tile in the backward pass: light, what is seen behind, dL/d r g b a depth, where it stopped."""
 _NEVER = 3e38
 _FAINT = -90.0
-"""Lanes whose log2 alpha falls below this somewhere in a run are nowhere visible in it; they are cleared, not computed."""
+"""Lanes whose log2 alpha falls below this at an end of a run are nowhere visible in it, and are cleared."""
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
@@ -90,28 +92,42 @@ def draw_tiles(records, entries, tile_starts, width, height, rgba, depth, ends, 
         x0, y0 = (tile % tiles_x) * LANES, (tile // tiles_x) * ROWS
         columns, rows = min(width - x0, LANES), min(height - y0, ROWS)
         if first == end:
-            rgba[image, y0 : y0 + rows, x0 : x0 + columns] = 0.0
-            depth[image, y0 : y0 + rows, x0 : x0 + columns] = 0.0
-            continue
-        _blend(
-            records[image].reshape(-1), entries[first * ENTRY : end * ENTRY], x0, y0, columns, rows, paint, done,
-            ends[image, tile], stops[image, tile],
-        )  # fmt: skip
-        for row in range(rows):
+            for row in range(rows):
+                for plane in range(5):
+                    store(paint, row * _PAINT + plane * LANES, splat(0.0))
+        else:
+            _blend(
+                records[image].reshape(-1), entries[first * ENTRY : end * ENTRY], x0, y0, columns, rows, paint, done,
+                ends[image, tile], stops[image, tile],
+            )  # fmt: skip
+        _write(paint, rgba[image].reshape(-1), depth[image].reshape(-1), y0 * width + x0, width, columns, rows)
+
+
+@_compile
+@no_type_check
+def _write(paint, rgba, depth, first, width, columns, rows):
+    """Copy a drawn tile to the picture."""
+    for row in range(rows):
+        here, pixel = row * _PAINT, first + row * width
+        if columns == LANES:
+            red, green, blue = load(paint, here + LANES), load(paint, here + 2 * LANES), load(paint, here + 3 * LANES)
+            store_pixels(rgba, 4 * pixel, red, green, blue, load(paint, here))
+            store(depth, pixel, load(paint, here + 4 * LANES))
+        else:
             for lane in range(columns):
-                pixel = row * _PAINT + lane
-                out = rgba[image, y0 + row, x0 + lane]
-                out[0] = paint[pixel + LANES]
-                out[1] = paint[pixel + 2 * LANES]
-                out[2] = paint[pixel + 3 * LANES]
-                out[3] = np.float32(1.0) - ends[image, tile, row * LANES + lane]
-                depth[image, y0 + row, x0 + lane] = paint[pixel + 4 * LANES]
+                rgba[4 * (pixel + lane) + 3] = paint[here + lane]
+                for channel in range(3):
+                    rgba[4 * (pixel + lane) + channel] = paint[here + (channel + 1) * LANES + lane]
+                depth[pixel + lane] = paint[here + 4 * LANES + lane]
 
 
 @_compile
 @no_type_check
 def _blend(records, entries, x0, y0, columns, rows, paint, done, ends, stops):
-    """Draw one tile into `paint`; narrows the entries to the rows that still had light when their turn came."""
+    """Draw one tile into `paint`: rows of alpha (light left, while drawing), r, g, b, depth.
+
+    Narrows the entries to the rows that still had light when their turn came.
+    """
     zero, one, visible, cap, opaque = splat(0.0), splat(1.0), splat(ALPHA_MIN), splat(ALPHA_MAX), splat(LIGHT_MIN)
     lane_x = lanes() + splat(x0 + 0.5)
     for row in range(ROWS):
@@ -144,7 +160,7 @@ def _blend(records, entries, x0, y0, columns, rows, paint, done, ends, stops):
         while row < last:
             count = min(run, last - row)
             raw, ratio = _start_run(p_lane + splat(shear * dy), squash * dy, shear, squash, peak, count)
-            for row in range(row, row + count):
+            for row in range(row, row + count):  # noqa: B020
                 here = row * _PAINT
                 alpha = where(visible <= raw, smaller(raw, cap), zero)
                 raw, ratio = raw * ratio, ratio * fall
@@ -171,7 +187,9 @@ def _blend(records, entries, x0, y0, columns, rows, paint, done, ends, stops):
             row += 1
             dy += np.float32(count)
     for row in range(ROWS):
-        store(ends, row * LANES, load(ends, row * LANES) + load(paint, row * _PAINT))
+        end = load(ends, row * LANES) + load(paint, row * _PAINT)
+        store(ends, row * LANES, end)
+        store(paint, row * _PAINT, one - end)
 
 
 @_compile
@@ -201,19 +219,39 @@ def undraw_tiles(records, entries, tile_starts, starts, width, height, ends, sto
         if first == end:
             continue
         x0, y0 = (tile % tiles_x) * LANES, (tile // tiles_x) * ROWS
-        pull[:] = 0.0
-        for row in range(min(height - y0, ROWS)):
-            for lane in range(min(width - x0, LANES)):
-                pixel = row * _PULL + lane
-                if g_rgba.size:
-                    for channel in range(4):
-                        pull[pixel + (2 + channel) * LANES] = g_rgba[image, y0 + row, x0 + lane, channel]
-                if g_depth.size:
-                    pull[pixel + 6 * LANES] = g_depth[image, y0 + row, x0 + lane]
-                pull[pixel] = ends[image, tile, row * LANES + lane]
-                pull[pixel + 7 * LANES] = stops[image, tile, row * LANES + lane]
+        columns, rows = min(width - x0, LANES), min(height - y0, ROWS)
+        _read(
+            g_rgba.reshape(-1), g_depth.reshape(-1), (image * height + y0) * width + x0, width, columns, rows,
+            ends[image, tile], stops[image, tile], pull,
+        )  # fmt: skip
         slots = sums[starts[image] * SUMS : starts[image + 1] * SUMS]
         _unblend(records[image].reshape(-1), entries[first * ENTRY : end * ENTRY], x0, y0, pull, slots)
+
+
+@_compile
+@no_type_check
+def _read(g_rgba, g_depth, first, width, columns, rows, ends, stops, pull):
+    """Fill `pull` with a tile of the gradients and what the forward pass left."""
+    pull[:] = 0.0
+    for row in range(rows):
+        here, pixel = row * _PULL, first + row * width
+        store(pull, here, load(ends, row * LANES))
+        store(pull, here + 7 * LANES, load(stops, row * LANES))
+        if columns == LANES:
+            if g_rgba.size:
+                store(pull, here + 2 * LANES, load_channel(g_rgba, 4 * pixel, 0))
+                store(pull, here + 3 * LANES, load_channel(g_rgba, 4 * pixel, 1))
+                store(pull, here + 4 * LANES, load_channel(g_rgba, 4 * pixel, 2))
+                store(pull, here + 5 * LANES, load_channel(g_rgba, 4 * pixel, 3))
+            if g_depth.size:
+                store(pull, here + 6 * LANES, load(g_depth, pixel))
+        else:
+            for lane in range(columns):
+                if g_rgba.size:
+                    for channel in range(4):
+                        pull[here + (2 + channel) * LANES + lane] = g_rgba[4 * (pixel + lane) + channel]
+                if g_depth.size:
+                    pull[here + 6 * LANES + lane] = g_depth[pixel + lane]
 
 
 @_compile
@@ -247,9 +285,9 @@ def _unblend(records, entries, x0, y0, pull, sums):
             count = min(run, last - row)
             p, q = p_lane + splat(shear * dy), squash * dy
             raw, ratio = _start_run(p, q, shear, squash, peak, count)
-            # Running sums of dL/dlog(alpha): in the end those of 1, of k and of k (k + 1) / 2, with k = rows to the end.
+            # Running sums of dL/dlog(alpha): at the end, sums of it times 1, k and k (k + 1) / 2, k = rows to the end.
             run_1, run_k, run_kk = zero, zero, zero
-            for row in range(row, row + count):
+            for row in range(row, row + count):  # noqa: B020
                 here = row * _PULL
                 drawn = both(visible <= raw, order < load(pull, here + 7 * LANES))
                 alpha = where(drawn, smaller(raw, cap), zero)
