@@ -96,6 +96,19 @@ def test_bones_point_where_the_sources_bones_point_whatever_the_rest_pose(arms: 
     )
 
 
+def test_feet_spine_and_head_that_are_drawn_differently_rest_while_the_source_rests() -> None:
+    source = person()
+    local = source.T_parent_joint.clone()
+    places = {"left_toe": (0.0, -0.03, 0.15), "head_tip": (0.0, 0.1, 0.12), "spine_1": (0.0, 0.14, -0.05)}
+    for name, place in places.items():
+        local[source.index(name), :3, 3] = torch.tensor(place)
+    target = make_skeleton(source.names, source.parents, local)
+    moved = retarget(Motion(rest_pose(source, frames=2), 30.0), source, target, ground=False)
+    middle = [target.index(name) for name in ("pelvis", "spine_1", "chest", "neck_1", "head", "left_ankle", "left_toe")]
+    identity = torch.tensor([1.0, 0, 0, 0]).expand(2, len(middle), 4)
+    torch.testing.assert_close(moved.pose.rotations[:, middle].abs(), identity, atol=1e-6, rtol=0)
+
+
 def test_a_rig_that_faces_elsewhere_at_rest_ends_up_facing_the_same_way() -> None:
     source = person()
     quarter = torch.tensor([[0.0, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1]])

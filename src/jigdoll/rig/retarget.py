@@ -1,8 +1,9 @@
 """A motion of one rig for another: limbs are matched, bones point where the source's bones point.
 
 For each matched joint, with G the world rotation and D = G_source(t) inverse(G_source(rest)) what the source has turned
-since its rest, the target gets G_target(t) = D A G_target(rest). A turns the target's resting bone onto the source's,
-so that a T pose and an A pose mean the same.
+since its rest, the target gets G_target(t) = D A G_target(rest). In arms, wings and legs A turns the target's resting
+bone onto the source's, so that a T pose and an A pose mean the same. In the spine, the head, the tail and the feet it
+only turns the whole body: their bones are drawn differently in every rig, but at rest all look ahead and stand flat.
 """
 
 import re
@@ -29,12 +30,15 @@ _MIDDLE = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A joint of the target, the joint of the source that it follows, and where the bone of each ends (-1: unknown)."""
+    """A joint of the target, the joint of the source that it follows, and how their rest poses are compared."""
 
     target: int
     source: int
     target_end: int = -1
+    """Where the bone of the joint ends; -1 where it is unknown, then a limb goes on as the bone before."""
     source_end: int = -1
+    by_bone: bool = True
+    """Whether the bones should point the same way; otherwise the joint turns as much as its twin from rest."""
 
 
 def retarget(
@@ -121,9 +125,9 @@ def _match_limb(limb: Limb, target: Skeleton, twin: Limb, source: Skeleton) -> l
     if limb.kind == "spine" and len(limb.joints) > 2 and len(twin.joints) > 2:
         # The joint that carries the arms and the neck follows its twin, however short the bone above it is.
         chest = Pair(limb.joints[-2], twin.joints[-2])
-        return [chest, *_match_by_length(limb.joints, target, twin.joints, source)]
+        return _by_body([chest, *_match_by_length(limb.joints, target, twin.joints, source)])
     if limb.kind not in ("leg", "arm", "wing"):
-        return _match_by_length(limb.joints, target, twin.joints, source)
+        return _by_body(_match_by_length(limb.joints, target, twin.joints, source))
     ours, theirs = _roles(limb, target), _roles(twin, source)
     if len(ours[1]) != 3 or len(theirs[1]) != 3:
         return _match_by_length(limb.joints, target, twin.joints, source)
@@ -135,7 +139,11 @@ def _match_limb(limb: Limb, target: Skeleton, twin: Limb, source: Skeleton) -> l
     after = _match_by_length(end, target, twin_end, source) if len(end) > 1 and len(twin_end) > 1 else []
     if not after:
         after = [Pair(ours[1][2], theirs[1][2])]
-    return [*before, *middle, *after]
+    return [*before, *middle, *(_by_body(after) if limb.kind == "leg" else after)]
+
+
+def _by_body(pairs: Sequence[Pair]) -> list[Pair]:
+    return [replace(pair, by_bone=False) for pair in pairs]
 
 
 def _roles(limb: Limb, skeleton: Skeleton) -> tuple[list[int], list[int], list[int]]:
@@ -175,13 +183,20 @@ def _match_by_length(ours: Sequence[int], target: Skeleton, theirs: Sequence[int
 
 
 def _pairs_by_name(source: Skeleton, target: Skeleton, mapping: Mapping[str, str]) -> tuple[Pair, ...]:
-    """Pairs from names; a bone ends at the first mapped joint below."""
+    """Pairs from names; a bone ends at the first mapped joint below, and counts in arms, wings and legs only."""
+    by_bone = {0}
+    for limb in find_limbs(target):
+        before, middle, after = _roles(limb, target)
+        if limb.kind in ("arm", "wing"):
+            by_bone.update([*before, *middle, *after])
+        elif limb.kind == "leg":
+            by_bone.update([*before, *middle[:2]])
     known = {target.index(mine): source.index(theirs) for mine, theirs in mapping.items()}
     pairs = []
     for joint, twin in known.items():
         below = [kid for kid in known if kid > joint and _next_mapped(target, kid, known) == joint]
         end = below[0] if len(below) == 1 else -1
-        pairs.append(Pair(joint, twin, end, known.get(end, -1)))
+        pairs.append(Pair(joint, twin, end, known.get(end, -1), joint in by_bone))
     return tuple(pairs)
 
 
@@ -213,8 +228,8 @@ def _alignments(
     out: dict[int, Tensor] = {}
     for pair in sorted(pairs, key=lambda pair: pair.target):
         above = next((out[j] for j in _above(target, pair.target) if j in out), whole)
-        if pair.target == 0:
-            out[0] = whole
+        if pair.target == 0 or not pair.by_bone:
+            out[pair.target] = whole
         elif pair.target_end < 0 or pair.source_end < 0:
             out[pair.target] = above  # a hand without fingers goes on as the fore arm does
         else:
