@@ -9,13 +9,13 @@ import numpy as np
 
 from jigdoll.errors import FileFormatError, RepairWarning
 from jigdoll.formats.files import inside_folder, read_limited
-from jigdoll.formats.gltf.primitives import linear_to_srgb, sample, srgb_to_linear
+from jigdoll.math.colors import linear_to_srgb, srgb_to_linear
 
 MAX_FILE = 256 * 1024**2
 MAX_PIXELS = 8192 * 8192
 
 
-def decode_image(data: bytes) -> np.ndarray:
+def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """An image file as RGBA bytes [height width 4], refused if it is too large before it is unpacked."""
     from PIL import Image
 
@@ -23,7 +23,7 @@ def decode_image(data: bytes) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's own size warning: the check below is ours
             with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP", "BMP", "TGA", "TIFF")) as image:
-                if image.width * image.height > MAX_PIXELS:
+                if image.width * image.height > max_pixels:
                     raise FileFormatError(f"an image of {image.width} x {image.height} pixels is too large; shrink it")
                 return np.asarray(image.convert("RGBA")).copy()
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
@@ -47,6 +47,21 @@ def find_texture(model: Path, name: str) -> np.ndarray | None:
             reason = str(error)
     warnings.warn(f"{model}: the texture {beside[:80]!r} was left out ({reason})", RepairWarning, stacklevel=2)
     return None
+
+
+def sample(texture: np.ndarray, uvs: np.ndarray) -> np.ndarray:
+    """Bilinear lookup with repeat, as floats in 0..1."""
+    height, width = texture.shape[:2]
+    x, y = uvs[:, 0] * width - 0.5, uvs[:, 1] * height - 0.5
+    x0, y0 = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
+    fx, fy = (x - x0)[:, None], (y - y0)[:, None]
+
+    def at(xi: np.ndarray, yi: np.ndarray) -> np.ndarray:
+        return texture[yi % height, xi % width].astype(np.float64) / 255.0
+
+    top = at(x0, y0) * (1 - fx) + at(x0 + 1, y0) * fx
+    bottom = at(x0, y0 + 1) * (1 - fx) + at(x0 + 1, y0 + 1) * fx
+    return top * (1 - fy) + bottom * fy
 
 
 def vertex_colors(

@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from jigdoll.math.colors import linear_to_srgb, srgb_to_linear
+from jigdoll.splats.threads import on_torch_threads
 from jigdoll.types import Camera, Material, Mesh, Rendering
 
 Look = Literal["lit", "unlit", "clay"]
@@ -54,8 +56,8 @@ def render_mesh(
     rgba = np.zeros((count, camera.height, camera.width, 4), np.float32)
     depth = np.zeros((count, camera.height, camera.width), np.float32)
     if len(faces) and count:
-        _draw_all(
-            posed, normals, faces, which.numpy(), _array(T_camera_world, np.float64), _array(K, np.float64),
+        on_torch_threads(
+            _draw_all, posed, normals, faces, which.numpy(), _array(T_camera_world, np.float64), _array(K, np.float64),
             painting.vertex_colors, painting.uvs, painting.face_texture, painting.pyramid, painting.levels,
             _LIGHTS, samples, rgba, depth,
         )  # fmt: skip
@@ -111,12 +113,12 @@ def _corner_normals(mesh: Mesh, posed: np.ndarray, faces: np.ndarray) -> np.ndar
     crease = np.zeros((len(faces), 3), np.bool_)
     out = np.empty((len(posed), len(faces), 3, 3), np.float32)
     rest = np.empty((1, len(faces), 3, 3), np.float32)
-    _normals(_array(mesh.vertices)[None], faces, weld.numpy(), num_welded, crease, rest)
+    on_torch_threads(_normals, _array(mesh.vertices)[None], faces, weld.numpy(), num_welded, crease, rest)
     corners = _array(mesh.vertices)[faces]
     flat = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     flat /= np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-30)
     crease[:] = (rest[0] * flat[:, None]).sum(-1) < 0.62  # a cube's corner has 0.577
-    _normals(posed, faces, weld.numpy(), num_welded, crease, out)
+    on_torch_threads(_normals, posed, faces, weld.numpy(), num_welded, crease, out)
     return out
 
 
@@ -169,16 +171,6 @@ def _pyramid(material: Material) -> list[np.ndarray]:
         even = above[: above.shape[0] // 2 * 2, : above.shape[1] // 2 * 2]
         levels.append((even[0::2, 0::2] + even[1::2, 0::2] + even[0::2, 1::2] + even[1::2, 1::2]) / 4)
     return levels
-
-
-def srgb_to_linear(color: np.ndarray) -> np.ndarray:
-    """Stored colour values to light."""
-    return np.where(color <= 0.04045, color / 12.92, ((np.maximum(color, 0.04045) + 0.055) / 1.055) ** 2.4)
-
-
-def linear_to_srgb(light: np.ndarray) -> np.ndarray:
-    """Light to stored colour values."""
-    return np.where(light <= 0.0031308, light * 12.92, 1.055 * np.maximum(light, 0.0031308) ** (1 / 2.4) - 0.055)
 
 
 @no_type_check

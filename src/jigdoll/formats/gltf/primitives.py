@@ -1,6 +1,5 @@
 """Triangles, colours, textures and raw skin attributes of the meshes in a glTF file."""
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,8 @@ import numpy as np
 
 from jigdoll.errors import FileFormatError
 from jigdoll.formats.gltf.document import Document
+from jigdoll.formats.textures import decode_image, sample
+from jigdoll.math.colors import linear_to_srgb, srgb_to_linear
 
 _MAX_PIXELS = 1 << 25
 
@@ -227,8 +228,6 @@ class PrimitiveReader:
         return self._images[source]
 
     def _image(self, index: Any) -> np.ndarray | None:
-        from PIL import Image
-
         document = self.document
         entry = document.item("images", index)
         try:
@@ -238,42 +237,12 @@ class PrimitiveReader:
             self.note(f"image {index} could not be found and was left out ({error})")
             return None
         try:
-            image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP"))
-            if image.width * image.height > _MAX_PIXELS:
-                self.note(f"image {index} of {image.width}x{image.height} pixels is too large and was left out")
-                return None
-            document.spend(image.width * image.height * 4)
-            return np.asarray(image.convert("RGBA")).copy()
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            self.note(f"image {index} cannot be decoded and was left out ({error})")
+            image = decode_image(data, max_pixels=_MAX_PIXELS)
+        except FileFormatError as error:
+            self.note(f"image {index} was left out ({error})")
             return None
-
-
-def sample(texture: np.ndarray, uvs: np.ndarray) -> np.ndarray:
-    """Bilinear lookup with repeat, as floats in 0..1."""
-    height, width = texture.shape[:2]
-    x, y = uvs[:, 0] * width - 0.5, uvs[:, 1] * height - 0.5
-    x0, y0 = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
-    fx, fy = (x - x0)[:, None], (y - y0)[:, None]
-
-    def at(xi: np.ndarray, yi: np.ndarray) -> np.ndarray:
-        return texture[yi % height, xi % width].astype(np.float64) / 255.0
-
-    top = at(x0, y0) * (1 - fx) + at(x0 + 1, y0) * fx
-    bottom = at(x0, y0 + 1) * (1 - fx) + at(x0 + 1, y0 + 1) * fx
-    return top * (1 - fy) + bottom * fy
-
-
-def srgb_to_linear(c: np.ndarray) -> np.ndarray:
-    """Display values to light."""
-    c = np.clip(c, 0, 1)
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-
-
-def linear_to_srgb(c: np.ndarray) -> np.ndarray:
-    """Light to display values."""
-    c = np.clip(c, 0, 1)
-    return np.where(c <= 0.0031308, c * 12.92, 1.055 * np.maximum(c, 1e-9) ** (1 / 2.4) - 0.055)
+        document.spend(image.nbytes)
+        return image
 
 
 def _triangles(flat: np.ndarray, mode: int) -> np.ndarray:
