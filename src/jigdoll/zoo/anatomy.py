@@ -47,16 +47,14 @@ def thigh(
     s.ball(s.at(hip, offset), size, hip, region, frame=frame, k=0.9 * float(size.min()), both=True)
 
 
-def paws(
-    s: Sculptor, stem: str, width: float, *, height: float, length: float, region: str = "paw", toes: bool = True
-) -> None:
+def paws(s: Sculptor, stem: str, width: float, *, height: float, length: float, region: str = "paw") -> None:
     """A pad of a foot with toes before it."""
     toe, tip = f"left_{stem}toe", f"left_{stem}toe_tip"
     a, b = s.at(toe), s.at(tip)
     g = s.girth.legs
     middle = 0.5 * (a + b)
     s.ball((middle[0], g * height * 0.85, middle[2]), g * np.array([width, height, length]), toe, region, both=True)
-    for x in (-0.55, 0.0, 0.55) if toes else ():
+    for x in (-0.55, 0.0, 0.55):
         center = (middle[0] + x * g * width, 0.62 * g * height, middle[2] + g * length * (0.78 - 0.25 * abs(x)))
         size = g * np.array([0.33 * width, 0.55 * height, 0.42 * length])
         s.ball(center, size, toe, region, k=0.12 * g * width, both=True)
@@ -151,3 +149,70 @@ def crest(
     """A ridge in the middle plane: a mane, a fin."""
     largest = max(radius for _, radius in stations)
     s.tube(stations, owner, region, flat=(thin, 1.0), k=0.25 * thin * largest)
+
+
+def hoofed_legs(
+    s: Sculptor, front: list[float], hind: list[float], *, hoof: float, height: float, thighs: float, shoulders: float
+) -> None:
+    """Slim legs under strong thighs; sizes are the half depth of the muscles [m]."""
+    thigh(
+        s,
+        "hind_",
+        (0.60 * thighs, 1.25 * thighs, 0.95 * thighs),
+        offset=(0.0, -0.45 * thighs, 0.10 * thighs),
+        tip=-0.25,
+    )
+    thigh(
+        s,
+        "front_",
+        (0.62 * shoulders, 1.40 * shoulders, 0.95 * shoulders),
+        offset=(0.0, 0.05 * shoulders, -0.2 * shoulders),
+    )
+    s.leg("front_", front)
+    s.leg("hind_", hind)
+    for stem in ("front_", "hind_"):
+        hooves(s, stem, hoof, height=height)
+
+
+def toes(
+    s: Sculptor,
+    spread: Sequence[float],
+    length: float,
+    radius: float,
+    *,
+    region: str,
+    claw: float = 0.0,
+    back: bool = False,
+) -> None:
+    """Toes fanned out from the toe joint, with claws."""
+    toe, tip = s.at("left_toe"), s.at("left_toe_tip")
+    g = s.girth.legs
+    forward = np.array([tip[0] - toe[0], 0.0, tip[2] - toe[2]])
+    forward /= np.linalg.norm(forward)
+    angles = [*spread, np.pi] if back else list(spread)
+    for angle in angles:
+        c, n = np.cos(angle), np.sin(angle)
+        way = np.array([c * forward[0] + n * forward[2], 0.0, -n * forward[0] + c * forward[2]])
+        reach = length * (0.45 if angle == np.pi else 1 - 0.35 * abs(angle))
+        knuckle = toe + 0.5 * reach * way
+        knuckle[1] = max(0.9 * g * radius, 0.5 * toe[1])
+        end = toe + reach * way
+        end[1] = 0.70 * g * radius
+        s.tube(
+            [(toe, g * radius), (knuckle, 0.95 * g * radius), (end, 0.8 * g * radius)],
+            "left_toe",
+            region,
+            k=0.5 * radius,
+            both=True,
+        )
+        if claw > 0:
+            s.cone(
+                end,
+                end + claw * way - [0, 0.5 * end[1], 0],
+                0.55 * g * radius,
+                0.15 * g * radius,
+                "left_toe",
+                "claw",
+                k=0.1 * radius,
+                both=True,
+            )

@@ -3,12 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jigdoll.zoo import bodies_beasts as beasts
+from jigdoll.zoo import bodies_arthropods as arthropods
 from jigdoll.zoo import bodies_bipeds as bipeds
+from jigdoll.zoo import bodies_birds as birds
 from jigdoll.zoo import bodies_carnivores as carnivores
-from jigdoll.zoo import bodies_hoofed as hoofed
-from jigdoll.zoo import bodies_humanoids as humanoids
+from jigdoll.zoo import bodies_farm as farm
+from jigdoll.zoo import bodies_people as people
 from jigdoll.zoo import bodies_quadrupeds as quadrupeds
+from jigdoll.zoo import bodies_reptiles as reptiles
+from jigdoll.zoo import bodies_suits as suits
+from jigdoll.zoo import bodies_wild as wild
 from jigdoll.zoo.paint import Canvas
 from jigdoll.zoo.sculpt import Sculptor
 
@@ -33,28 +37,28 @@ BODIES: dict[str, Body] = {
     "cat": Body(carnivores.sculpt_cat, carnivores.paint_cat),
     "lion": Body(carnivores.sculpt_lion, carnivores.paint_lion),
     "tiger": Body(carnivores.sculpt_tiger, carnivores.paint_tiger),
-    "horse": Body(hoofed.sculpt_horse, hoofed.paint_horse),
-    "cow": Body(hoofed.sculpt_cow, hoofed.paint_cow),
-    "pig": Body(hoofed.sculpt_pig, hoofed.paint_pig),
-    "sheep": Body(hoofed.sculpt_sheep, hoofed.paint_sheep),
-    "deer": Body(hoofed.sculpt_deer, hoofed.paint_deer),
-    "giraffe": Body(hoofed.sculpt_giraffe, hoofed.paint_giraffe),
-    "camel": Body(hoofed.sculpt_camel, hoofed.paint_camel),
+    "horse": Body(farm.sculpt_horse, farm.paint_horse),
+    "cow": Body(farm.sculpt_cow, farm.paint_cow),
+    "pig": Body(farm.sculpt_pig, farm.paint_pig),
+    "sheep": Body(farm.sculpt_sheep, farm.paint_sheep),
+    "deer": Body(wild.sculpt_deer, wild.paint_deer),
+    "giraffe": Body(wild.sculpt_giraffe, wild.paint_giraffe),
+    "camel": Body(wild.sculpt_camel, wild.paint_camel),
     "elephant": Body(quadrupeds.sculpt_elephant, quadrupeds.paint_elephant),
     "rhino": Body(quadrupeds.sculpt_rhino, quadrupeds.paint_rhino),
     "rabbit": Body(quadrupeds.sculpt_rabbit, quadrupeds.paint_rabbit),
     "turtle": Body(quadrupeds.sculpt_turtle, quadrupeds.paint_turtle),
-    "human": Body(humanoids.sculpt_human, humanoids.paint_human, lens=0.7, shrink=0.33),
-    "child": Body(humanoids.sculpt_child, humanoids.paint_child, lens=0.7, shrink=0.33),
-    "robot": Body(humanoids.sculpt_robot, humanoids.paint_robot, lens=0.7, shrink=0.33),
-    "astronaut": Body(humanoids.sculpt_astronaut, humanoids.paint_astronaut, lens=0.7, shrink=0.33),
-    "ostrich": Body(bipeds.sculpt_ostrich, bipeds.paint_ostrich),
-    "penguin": Body(bipeds.sculpt_penguin, bipeds.paint_penguin),
+    "human": Body(people.sculpt_human, people.paint_human, vertices=13500, lens=0.55, shrink=0.22),
+    "child": Body(people.sculpt_child, people.paint_child, vertices=13000, lens=0.55, shrink=0.25),
+    "robot": Body(suits.sculpt_robot, suits.paint_robot, lens=0.7, shrink=0.33),
+    "astronaut": Body(suits.sculpt_astronaut, suits.paint_astronaut, lens=0.7, shrink=0.33),
+    "ostrich": Body(birds.sculpt_ostrich, birds.paint_ostrich),
+    "penguin": Body(birds.sculpt_penguin, birds.paint_penguin),
     "t_rex": Body(bipeds.sculpt_t_rex, bipeds.paint_t_rex),
     "velociraptor": Body(bipeds.sculpt_velociraptor, bipeds.paint_velociraptor),
     "kangaroo": Body(bipeds.sculpt_kangaroo, bipeds.paint_kangaroo),
-    "crocodile": Body(beasts.sculpt_crocodile, beasts.paint_crocodile),
-    "dragon": Body(beasts.sculpt_dragon, beasts.paint_dragon, vertices=12600),
-    "ant": Body(beasts.sculpt_ant, beasts.paint_ant),
-    "spider": Body(beasts.sculpt_spider, beasts.paint_spider),
+    "crocodile": Body(reptiles.sculpt_crocodile, reptiles.paint_crocodile),
+    "dragon": Body(reptiles.sculpt_dragon, reptiles.paint_dragon, vertices=12600),
+    "ant": Body(arthropods.sculpt_ant, arthropods.paint_ant),
+    "spider": Body(arthropods.sculpt_spider, arthropods.paint_spider),
 }

@@ -214,7 +214,7 @@ def sculpt_lion(s: Sculptor) -> None:
             point = s.at("head") + h * (np.array([radius * np.cos(t), radius * np.sin(t) - drop, z]) @ s.head_frame)
             s.ball(point, np.array([0.85, 0.85, 1.15]) * f * h * lump, owner, "mane", k=0.12 * h)
     s.head_ball((0.36, 0.46, 0.14), (0.14, 0.15, 0.08), "ear", both=True, k=0.03)
-    s.eyes(0.185, 0.115, 0.565, 0.075, look=(0.3, 0.05, 0.95))
+    s.eyes(0.190, 0.115, 0.570, 0.085, look=(0.3, 0.05, 0.95))
 
 
 def paint_lion(c: Canvas) -> None:
@@ -235,7 +235,7 @@ def sculpt_tiger(s: Sculptor) -> None:
     _cat_head(s, ears=0.0)
     s.head_cone((0.30, -0.12, 0.12), (0.52, -0.26, 0.06), 0.20, 0.07, "cheek", both=True, k=0.10)
     s.head_ball((0.30, 0.42, 0.14), (0.13, 0.15, 0.07), "ear", both=True, k=0.03)
-    s.eyes(0.185, 0.115, 0.565, 0.075, look=(0.3, 0.05, 0.95))
+    s.eyes(0.190, 0.115, 0.570, 0.085, look=(0.3, 0.05, 0.95))
 
 
 def paint_tiger(c: Canvas) -> None:

@@ -5,7 +5,7 @@ maximum for shapes that carve, so a later shape with a small blend keeps its edg
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -61,6 +61,20 @@ class Shape:
         reach = [radius * np.sqrt(((self.frame.T * self.scale) ** 2).sum(1)) for radius in self.radii]
         low, high = ends - np.stack(reach), ends + np.stack(reach)
         return low.min(0), high.max(0)
+
+
+def thickened(shape: Shape, least: float) -> Shape:
+    """The shape, nowhere thinner than so much to each side [m]: what a grid of that spacing cannot miss."""
+    if shape.kind == "box":
+        return replace(shape, scale=np.maximum(shape.scale, least))
+    if shape.kind == "sheet":
+        return replace(shape, radii=(max(shape.radii[0], least),) * 2)
+    if shape.length == 0:
+        return replace(shape, scale=np.maximum(shape.scale, least / shape.radii[0]))
+    wide = float(shape.scale[:2].max())
+    radii = (max(shape.radii[0], least / wide), max(shape.radii[1], least / wide))
+    scale = np.array([*np.maximum(shape.scale[:2], least / max(radii)), shape.scale[2]])
+    return replace(shape, radii=radii, scale=scale)
 
 
 def distance(shape: Shape, points: Float[ndarray, "*batch 3"]) -> Float[ndarray, "*batch"]:

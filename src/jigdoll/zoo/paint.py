@@ -100,9 +100,18 @@ class Canvas:
         return cell_distances(self.points / size, self._rng_seed * 29 + octave)
 
     def eyes(
-        self, *, rim: Color = (0.07, 0.05, 0.05), iris: Color | None = None, pupil: float = 0.36, ring: float = 0.72
+        self,
+        *,
+        rim: Color = (0.07, 0.05, 0.05),
+        iris: Color | None = None,
+        pupil: float = 0.36,
+        ring: float = 0.72,
+        lash: float = 0.0,
     ) -> None:
-        """Paint eyes: a pupil about the gaze, the iris around it, a rim (a dark lid, or white); shares of the eye."""
+        """Paint eyes: a pupil about the gaze, the iris around it, a rim (a dark lid, or white); shares of the eye.
+
+        `lash` darkens the top of the eye by that share of its radius.
+        """
         iris = self.palette.get("iris", (0.25, 0.14, 0.06)) if iris is None else iris
         for i, shape in enumerate(self.sculptor.shapes):
             if shape.region != "eye":
@@ -114,6 +123,9 @@ class Canvas:
             self.brush(mine, rim)
             self.brush(mine * smooth(-angle, -ring - 0.08, -ring + 0.08), iris)
             self.brush(mine * smooth(-angle, -pupil - 0.08, -pupil + 0.08), (0.02, 0.02, 0.03))
+            if lash > 0:
+                height = (self.points - shape.origin)[:, 1] / shape.scale[1]
+                self.brush(mine * smooth(height, 1 - lash - 0.12, 1 - lash + 0.12), (0.10, 0.07, 0.06))
             spark = shape.frame[2] + 0.42 * np.array([0.0, 1.0, 0.0]) + 0.12 * np.array([0.0, 0.0, 1.0])
             away = np.linalg.norm(self.points - shape.origin - shape.scale[0] * spark / np.linalg.norm(spark), axis=1)
             self.brush(mine * smooth(-away / shape.scale[0], -0.34, -0.18), (1.0, 1.0, 1.0))

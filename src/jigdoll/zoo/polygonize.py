@@ -8,9 +8,11 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from jigdoll.errors import JigdollError
-from jigdoll.zoo.implicit import Shape, distance, field_at, groups
+from jigdoll.zoo.implicit import Shape, distance, field_at, groups, thickened
 
 _BLOCK = 8
+_FINE = ("tooth", "nostril")
+"""Regions that a coarse grid may miss: thickened, the teeth of both jaws would grow together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,11 @@ class Lens:
         pull = (1 - self.shrink) * self.radius * np.tanh(reach / self.radius) / reach
         return points - away * pull.astype(points.dtype)
 
+    def cell(self, point: Float[ndarray, "3"]) -> float:
+        """The radial size of a cell near a point of the world, as a share of the cell size far away."""
+        reach = float(np.linalg.norm(point - self.center)) + (1 - self.shrink) * self.radius
+        return 1 - (1 - self.shrink) / np.cosh(reach / self.radius) ** 2
+
 
 def polygonize(
     shapes: Sequence[Shape], lens: Lens, *, vertices: int, relax: int = 2
@@ -37,10 +44,10 @@ def polygonize(
     """Vertices, faces and unit normals of the body's surface, of about so many vertices."""
     low, high = _bounds(shapes)
     spacing = float(np.prod(high - low) ** (1 / 3)) / 24
-    rough, _ = _march(shapes, lens, low, high, spacing)
+    rough, _ = _march(_resolvable(shapes, lens, spacing), lens, low, high, spacing)
     # Vertices grow with the square of the resolution; a rough pass tells how many there are.
     spacing *= float(np.sqrt(len(rough) / vertices))
-    points, faces = _march(shapes, lens, low, high, spacing)
+    points, faces = _march(_resolvable(shapes, lens, spacing), lens, low, high, spacing)
     points, faces = _largest_part(points, faces)
     points = lens.to_world(points)
     near = _touching(shapes, points, 4 * spacing)
@@ -50,6 +57,18 @@ def polygonize(
         points, normals = _project(shapes, points, near, 0.5 * spacing)
     points[:, 1] = np.maximum(points[:, 1], 0)
     return points.astype(np.float64), faces, normals
+
+
+def _resolvable(shapes: Sequence[Shape], lens: Lens, spacing: float) -> list[Shape]:
+    """The shapes as the grid can see them: thin ones thickened, fine carvings left for the projection to press in."""
+    seen = []
+    for shape in shapes:
+        cell = spacing * lens.cell(shape.origin)
+        if shape.carve and shape.thickness < 3 * cell:
+            continue
+        kept = shape.carve or shape.region in _FINE
+        seen.append(shape if kept else thickened(shape, 0.87 * cell))
+    return seen
 
 
 def _bounds(shapes: Sequence[Shape]) -> tuple[Float[ndarray, "3"], Float[ndarray, "3"]]:
