@@ -9,7 +9,15 @@ import torch
 from jigdoll.errors import JigdollError
 from jigdoll.math.transforms import translation
 from jigdoll.render.camera import look_at, orbit
-from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, draw_turntable, picture_of
+from jigdoll.render.draw import (
+    ClipStyle,
+    contact_sheet,
+    draw_clip,
+    draw_clip_in_pieces,
+    draw_turntable,
+    picture_of,
+    to_uint8,
+)
 from jigdoll.render.ground import (
     Ground,
     cast_shadow,
@@ -213,6 +221,18 @@ def test_a_single_pose_and_rest_are_clips_of_one_frame():
     torch.testing.assert_close(draw_clip(asset, rest_pose(asset.skeleton), style=style), rest)
     with pytest.raises(JigdollError, match="one axis of frames"):
         draw_clip(asset, Pose(torch.zeros(2, 3, 3), torch.zeros(2, 3, 2, 4)), style=style)
+
+
+@pytest.mark.parametrize("mode", ["mesh", "clay"])
+def test_a_clip_in_pieces_is_the_whole_clip(mode):
+    style = ClipStyle(mode=mode, width=24, height=20, azimuth=(30.0, 120.0))
+    asset, motion = box_asset(), nodding(5)
+    pieces = list(draw_clip_in_pieces(asset, motion, style=style, piece=2))
+    assert [piece.shape[1] for piece in pieces] == [2, 2, 1]
+    whole = to_uint8(draw_clip(asset, motion, style=style)).astype(int)
+    together = np.concatenate(pieces, axis=1).astype(int)
+    # The clay's depth cue measures the size over the frames at hand, hence the small tolerance.
+    assert np.abs(together - whole).max() <= (0 if mode == "mesh" else 4)
 
 
 def test_bones_are_drawn_where_the_joints_are():

@@ -1,6 +1,6 @@
 """Pictures and clips of characters, ready to look at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -91,6 +91,37 @@ def draw_clip(
             splats, transforms, style=style, rasterizer=rasterizer, camera=camera, ground=ground
         )
     return draw_bones(frames, asset.skeleton, pose, camera) if style.skeleton else frames
+
+
+def draw_clip_in_pieces(
+    asset: RiggedAsset,
+    motion: Motion | Pose | None = None,
+    *,
+    style: ClipStyle = ClipStyle(),
+    splats: SkinnedGaussians | None = None,
+    rasterizer: Rasterizer | None = None,
+    piece: int = 16,
+) -> Iterator[UInt8[np.ndarray, "views frames height width 3"]]:
+    """The same clip as bytes, a few frames at a time: long clips in high resolution fit into memory.
+
+    Camera and ground are those of the whole clip. No gradient.
+    """
+    with torch.no_grad():
+        pose = _frames(asset.skeleton, motion)
+        if style.mode != "mesh" and splats is None:
+            splats = bind(asset)
+        points, weights = (asset.mesh.vertices, asset.weights) if splats is None else (splats.means, splats.weights)
+        shape = deform(points, weights, skin_transforms(asset.skeleton, pose))
+        camera, ground = _following(shape, style), fitting_ground(shape)
+        for start in range(0, shape.shape[0], piece):
+            here = slice(start, start + piece)
+            seen = Camera(camera.T_camera_world[:, here], camera.K[:, here], camera.width, camera.height)
+            fields = (pose.root, pose.rotations, pose.offsets, pose.scales)
+            part = Pose(*(None if field is None else field[here] for field in fields))  # type: ignore[arg-type]
+            frames = draw_clip(
+                asset, part, style=style, splats=splats, rasterizer=rasterizer, camera=seen, ground=ground
+            )
+            yield to_uint8(frames)
 
 
 def draw_splats(

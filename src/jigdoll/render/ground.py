@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from jigdoll.splats.threads import on_torch_threads
 from jigdoll.types import Camera, Gaussians, Rendering
 
 
@@ -81,7 +82,8 @@ def cast_shadow(
         cell = np.maximum((high - low).max(-1) / (resolution - 2 * border), 1e-6)
         corner = 0.5 * (low + high) - 0.5 * resolution * cell[:, None]
         triangles = np.zeros((0, 3), np.int64) if faces is None else faces.cpu().numpy().astype(np.int64)
-        _darken(clip, triangles, corner, cell, ground.shadow_decay, ground.shadow_softness, darkness)
+        strength = (ground.shadow_decay, ground.shadow_softness)
+        on_torch_threads(_darken, clip, triangles, corner, cell, *strength, darkness)
     return Shadow(torch.from_numpy(darkness), torch.from_numpy(corner), torch.from_numpy(cell))
 
 
@@ -105,7 +107,7 @@ def draw_ground(
     numbers = np.array([ground.cell, *ground.phase, ground.fog, ground.shadow])
     picture = np.empty((count, camera.height, camera.width, 3), np.float32)
     maps = (shadow.darkness.numpy(), shadow.corner.double().numpy(), shadow.cell.double().numpy())
-    _cast_rays(T, K, which.numpy(), colors, numbers, *maps, picture)
+    on_torch_threads(_cast_rays, T, K, which.numpy(), colors, numbers, *maps, picture)
     return torch.from_numpy(picture).reshape(*batch, camera.height, camera.width, 3).to(camera.T_camera_world.device)
 
 

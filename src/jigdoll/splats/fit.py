@@ -4,6 +4,7 @@ Adam on L1 + SSIM over random views. Every splat stays a flat disc near the surf
 posed with the weights of that surface: its thickness is tied to its radius and its distance from the mesh is bounded.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -86,9 +87,9 @@ def fit(
     radius = float(splats.scales[:, :2].mean())
     leaves = _leaves(splats)
     optimizer = _optimizer(leaves, radius, config)
-    blame = torch.zeros(leaves["means"].shape[0])
+    blame = torch.zeros_like(leaves["fades"], requires_grad=False)
     split_at = {round(share * config.iterations) for share in config.splits}
-    crops = [_crop(views, index) for index in range(views.rgba.shape[0])]
+    crops = [_crop(views, index, splats.means.device) for index in range(views.rgba.shape[0])]
     order = torch.zeros(0, dtype=torch.long)
     for iteration in range(config.iterations):
         if not len(order):
@@ -107,7 +108,7 @@ def fit(
             leaves = _split(leaves, blame, config, generator)
             _pull_back(leaves, mesh, config.leash * radius)
             optimizer = _optimizer(leaves, radius, config)
-            blame = torch.zeros(leaves["means"].shape[0])
+            blame = torch.zeros_like(leaves["fades"])
         if progress is not None:
             progress(iteration + 1, config.iterations, float(loss.detach()))
     _pull_back(leaves, mesh, config.leash * radius)
@@ -130,7 +131,7 @@ def _leaves(splats: SkinnedGaussians) -> dict[str, Tensor]:
 
 def _scales(radii: Float[Tensor, "gaussians 2"]) -> Float[Tensor, "gaussians 3"]:
     """The thickness is a fixed share of the mean radius."""
-    return torch.cat([radii, radii.mean(-1, keepdim=True) + torch.log(radii.new_tensor(FLATNESS))], -1).exp()
+    return torch.cat([radii, radii.mean(-1, keepdim=True) + math.log(FLATNESS)], -1).exp()
 
 
 def _gaussians(leaves: dict[str, Tensor]) -> Gaussians:
@@ -162,7 +163,7 @@ def _optimizer(leaves: dict[str, Tensor], radius: float, config: FitConfig) -> t
     return torch.optim.Adam(groups, betas=(0.9, 0.99), eps=1e-15, fused=True)
 
 
-def _crop(views: Views, index: int, *, border: int = 8) -> tuple[Tensor, Camera]:
+def _crop(views: Views, index: int, device: torch.device, *, border: int = 8) -> tuple[Tensor, Camera]:
     """One view cut to what it shows and a border: the rest is empty in both pictures and costs time."""
     rgba, camera = views.rgba[index], views.camera
     rows, columns = (rgba[..., 3] > 0).any(1).nonzero(), (rgba[..., 3] > 0).any(0).nonzero()
@@ -173,8 +174,8 @@ def _crop(views: Views, index: int, *, border: int = 8) -> tuple[Tensor, Camera]
     K = camera.K.expand(views.rgba.shape[0], 3, 3)[index].clone()
     K[0, 2] -= left
     K[1, 2] -= top
-    part = Camera(camera.T_camera_world[index], K, right - left, bottom - top)
-    return rgba[top:bottom, left:right].contiguous(), part
+    part = Camera(camera.T_camera_world[index].to(device), K.to(device), right - left, bottom - top)
+    return rgba[top:bottom, left:right].contiguous().to(device), part
 
 
 def _grad(leaf: Tensor) -> Tensor:
@@ -194,9 +195,9 @@ def _split(
         if room > 0:
             chosen = score.topk(room).indices
             offset = _along_longest(values, chosen)
-            values["radii"][chosen] -= torch.log(torch.tensor(1.4))
+            values["radii"][chosen] -= math.log(1.4)
             twins = {name: value[chosen].clone() for name, value in values.items()}
-            sign = torch.rand(room, 1, generator=generator).sub(0.5).sign()
+            sign = torch.rand(room, 1, generator=generator).sub(0.5).sign().to(offset)
             values["means"][chosen] += sign * offset
             twins["means"] -= sign * offset
             values = {name: torch.cat([value, twins[name]]) for name, value in values.items()}
@@ -223,7 +224,7 @@ def _pull_back(leaves: dict[str, Tensor], mesh: Mesh, leash: float) -> None:
         vertices, faces = mesh.vertices.cpu().double().numpy(), mesh.faces.cpu().numpy()
         face, shares, _ = closest_points(means.detach().cpu().double().numpy(), vertices, faces)
         corners = mesh.vertices[mesh.faces.long()[torch.from_numpy(face).long()]]
-        nearest = (corners * torch.from_numpy(shares).to(corners)[..., None]).sum(1)
+        nearest = (corners * torch.from_numpy(shares).to(corners)[..., None]).sum(1).to(means)
         away = means - nearest
         distance = away.norm(dim=-1, keepdim=True)
         means.copy_(torch.where(distance > leash, nearest + away * (leash / distance.clamp_min(1e-12)), means))

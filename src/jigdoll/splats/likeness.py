@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.splats.threads import on_torch_threads
+
 _STEPS = np.arange(-5, 6)
 WINDOW = np.exp(-0.5 * (_STEPS / 1.5) ** 2) / np.exp(-0.5 * (_STEPS / 1.5) ** 2).sum()
 """SSIM's window: 11 pixels of a Gaussian with sigma 1.5; pictures are zero outside their borders."""
@@ -63,7 +65,7 @@ class _PictureLoss(torch.autograd.Function):
         sums = np.zeros(channels)
         scratch = np.empty((channels, 13, height, width + 10), np.float32)
         arrays = (drawn.detach().contiguous().numpy(), target.contiguous().numpy())
-        _loss_and_grad(*arrays, np.float32(share), WINDOW.astype(np.float32), scratch, grad, sums)
+        on_torch_threads(_loss_and_grad, *arrays, np.float32(share), WINDOW.astype(np.float32), scratch, grad, sums)
         ctx.grad = torch.from_numpy(grad)
         return torch.tensor(sums.sum(), dtype=torch.float32)
 

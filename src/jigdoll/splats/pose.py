@@ -15,6 +15,7 @@ from torch import Tensor
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import quaternion_to_matrix
 from jigdoll.rig.kinematics import skin_transforms
+from jigdoll.splats.threads import on_torch_threads
 from jigdoll.types import Gaussians, Pose, Skeleton, SkinnedGaussians, Weights
 
 
@@ -119,7 +120,7 @@ class _Pose(torch.autograd.Function):
         posed = torch.empty(frames, count, 3, 3, dtype=rows.dtype)
         if moved.numel():
             arrays = [_array(tensor) for tensor in (means, rest, joints, values, rows, moved, posed)]
-            _pose_forward(*arrays)
+            on_torch_threads(_pose_forward, *arrays)
         return moved, posed
 
     @staticmethod
@@ -134,7 +135,7 @@ class _Pose(torch.autograd.Function):
         if grads[0].numel():
             results = (grad_rows, grad_means, grad_rest)
             arrays = [_array(tensor) for tensor in (means, rest, joints, values, rows, *grads, *results)]
-            _pose_backward(*arrays)
+            on_torch_threads(_pose_backward, *arrays)
         if not want_splats:
             return None, None, None, None, grad_rows
         return grad_means.sum(0), grad_rest.sum(0), None, None, grad_rows
