@@ -19,6 +19,7 @@ from jigdoll.formats.files import atomic_write, read_limited
 from jigdoll.formats.joints import free_skeleton, unique_names, world_rest
 from jigdoll.formats.polygons import triangulate
 from jigdoll.formats.rest import rigid_rest, skeleton_of, world_to_motion
+from jigdoll.math.colors import linear_to_srgb, srgb_to_linear
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
 from jigdoll.types import Mesh, Motion, RiggedAsset, Skeleton, Source, Weights
 
@@ -110,7 +111,7 @@ def _define_mesh(stage: Any, asset: RiggedAsset, skeleton: Any) -> None:
     mesh.CreateFaceVertexIndicesAttr(pxr.Vt.IntArray.FromNumpy(faces.reshape(-1).copy()))
     mesh.CreateSubdivisionSchemeAttr(pxr.UsdGeom.Tokens.none)
     mesh.CreateExtentAttr(pxr.Vt.Vec3fArray.FromNumpy(np.stack([vertices.min(0), vertices.max(0)])))
-    linear = _to_linear(asset.mesh.colors.detach().float().cpu().numpy())
+    linear = srgb_to_linear(asset.mesh.colors.detach().cpu().numpy()).astype(np.float32)
     colors = mesh.CreateDisplayColorPrimvar(pxr.UsdGeom.Tokens.vertex)
     colors.Set(pxr.Vt.Vec3fArray.FromNumpy(linear))
     if asset.mesh.uvs is not None:
@@ -325,7 +326,7 @@ def _read_mesh(
     colors = np.tile([[0.8, 0.8, 0.8]], (len(points), 1))
     painted = np.array(mesh.GetDisplayColorPrimvar().ComputeFlattened() or [], dtype=np.float64).reshape(-1, 3)
     if len(painted) in (1, len(points)):
-        colors = _to_display(np.broadcast_to(painted, (len(points), 3)))
+        colors = linear_to_srgb(np.broadcast_to(painted, (len(points), 3)))
     binding = pxr.UsdSkel.BindingAPI(mesh.GetPrim())
     T = _matrix(placed.GetLocalToWorldTransform(mesh.GetPrim()))
     joints, weights = np.zeros((len(points), 1), np.int64), np.ones((len(points), 1))
@@ -357,13 +358,3 @@ def _read_weights(where: str, binding: Any, paths: list[str], count: int) -> tup
         warnings.warn(message, RepairWarning, stacklevel=6)
         mapped[lost, 0], values[lost, 0] = 0, 1.0
     return np.where(values > 0, mapped, 0), values / values.sum(1, keepdims=True)
-
-
-def _to_linear(c: np.ndarray) -> np.ndarray:
-    c = np.clip(c, 0, 1)
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).astype(np.float32)
-
-
-def _to_display(c: np.ndarray) -> np.ndarray:
-    c = np.clip(c, 0, 1)
-    return np.where(c <= 0.0031308, c * 12.92, 1.055 * np.maximum(c, 1e-9) ** (1 / 2.4) - 0.055)
