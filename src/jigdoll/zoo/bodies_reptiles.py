@@ -209,13 +209,6 @@ def _dragon_wings(s: Sculptor) -> None:
     first = wrist + 0.74 * span + np.array([-0.10, -0.55, -0.62])
     second = wrist + 0.10 * span + np.array([-0.10, -0.78, -1.02])
     third = elbow + np.array([0.02, -0.52, -0.95])
-    s.cone(shoulder, elbow, 0.125 * g, 0.080 * g, names[0], "coat", k=0.08, both=True)
-    s.cone(elbow, wrist, 0.082 * g, 0.062 * g, names[1], "coat", k=0.03, both=True)
-    s.cone(wrist, tip, 0.060 * g, 0.038 * g, names[2], "coat", k=0.02, both=True)
-    s.cone(wrist, first, 0.052 * g, 0.036 * g, names[2], "coat", k=0.02, both=True)
-    s.cone(wrist, second, 0.052 * g, 0.036 * g, (names[1], names[2]), "coat", k=0.02, both=True)
-    s.cone(elbow, third, 0.055 * g, 0.036 * g, names[1], "coat", k=0.02, both=True)
-    s.cone(wrist, wrist + np.array([0.03, 0.20, 0.10]), 0.045, 0.010, names[2], "claw", k=0.01, both=True)
     sheets = (
         ((wrist, tip, first), names[2]),
         ((wrist, first, second), names[2]),
@@ -226,6 +219,20 @@ def _dragon_wings(s: Sculptor) -> None:
     )
     for corners, owner in sheets:
         s.sheet(corners, 0.075, owner, "membrane", k=0.02)
+    for a, b, from_ in ((tip, first, wrist), (first, second, wrist), (second, third, elbow)):
+        # A bite out of the hem between two fingers: a ball that cuts it a sixth of its length deep.
+        hem, out = b - a, 0.5 * (a + b) - from_
+        out = out - (out @ hem) / (hem @ hem) * hem
+        reach = 0.80 * float(np.linalg.norm(hem))
+        center = 0.5 * (a + b) + (reach - 0.16 * float(np.linalg.norm(hem))) * out / np.linalg.norm(out)
+        s.ball(center, (reach,) * 3, names[2], "membrane", carve=True, k=0.02, both=True)
+    s.cone(shoulder, elbow, 0.125 * g, 0.080 * g, names[0], "coat", k=0.08, both=True)
+    s.cone(elbow, wrist, 0.082 * g, 0.062 * g, names[1], "coat", k=0.03, both=True)
+    s.cone(wrist, tip, 0.060 * g, 0.038 * g, names[2], "coat", k=0.02, both=True)
+    s.cone(wrist, first, 0.062 * g, 0.042 * g, names[2], "coat", k=0.02, both=True)
+    s.cone(wrist, second, 0.052 * g, 0.036 * g, (names[1], names[2]), "coat", k=0.02, both=True)
+    s.cone(elbow, third, 0.064 * g, 0.042 * g, names[1], "coat", k=0.02, both=True)
+    s.cone(wrist, wrist + np.array([0.03, 0.20, 0.10]), 0.045, 0.010, names[2], "claw", k=0.01, both=True)
 
 
 def _dragon_head(s: Sculptor) -> None:
