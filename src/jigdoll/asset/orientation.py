@@ -63,8 +63,8 @@ def guess_frame(
     vertices: Float[Tensor, "vertices 3"],
     faces: Int[Tensor, "faces 3"],
     *,
-    up: Float[Tensor, "3"] | Sequence[float] | None = None,
-    forward: Float[Tensor, "3"] | Sequence[float] | None = None,
+    up: Float[Tensor, "3"] | Sequence[float | int] | None = None,
+    forward: Float[Tensor, "3"] | Sequence[float | int] | None = None,
     joint_names: Sequence[str] = (),
     joint_positions: Float[Tensor, "joints 3"] | None = None,
 ) -> FrameGuess:
@@ -173,6 +173,8 @@ def _mirror_plane(
         score = error + _plane_habit(refined)
         if score < best_score:
             best, best_score, origin, asymmetry = refined, score, place, error
+        if best_score < 5e-4:
+            break
     if asymmetry < 0.012:
         reasons.append("the two halves mirror each other")
     return best, origin, asymmetry
@@ -481,7 +483,7 @@ def _unit(v: Array) -> Array:
     return v / max(float(np.linalg.norm(v)), 1e-30)
 
 
-def _array(x: Tensor | Sequence[float]) -> Array:
+def _array(x: Tensor | Sequence[float | int]) -> Array:
     return np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x, dtype=np.float64)
 
 

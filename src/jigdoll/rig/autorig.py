@@ -11,7 +11,6 @@ Three steps, each a function whose result a person can look at and correct befor
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -24,13 +23,13 @@ from jigdoll.math.transforms import rigid_inverse
 from jigdoll.rig.autorig_curve import Curve, trace_curve
 from jigdoll.rig.autorig_place import PlacedJoint, place_joints
 from jigdoll.rig.autorig_solid import Solid, build_solid, check_mesh
-from jigdoll.rig.autorig_template import BodyPlan, TemplateName, fit_template
+from jigdoll.rig.autorig_template import BodyPlan, fit_template
 from jigdoll.rig.kinematics import make_skeleton
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import with_default_limits
 from jigdoll.types import Limb, Mesh, Skeleton
 
-Marker = Sequence[float] | Float[Tensor, "3"]
+Marker = Sequence[float | int] | Float[Tensor, "3"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +60,11 @@ class AutoRig:
 def autorig(
     mesh: Mesh,
     *,
-    template: TemplateName | Literal["auto"] = "auto",
+    template: str = "auto",
     joints: int | None = None,
     markers: Mapping[str, Marker] | None = None,
-    up: Sequence[float] | None = None,
-    forward: Sequence[float] | None = None,
+    up: Sequence[float | int] | None = None,
+    forward: Sequence[float | int] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> AutoRig:
     """Rig a bare mesh.
@@ -85,7 +84,7 @@ def autorig(
 
 
 def find_frame(
-    mesh: Mesh, *, up: Sequence[float] | None = None, forward: Sequence[float] | None = None
+    mesh: Mesh, *, up: Sequence[float | int] | None = None, forward: Sequence[float | int] | None = None
 ) -> FrameGuess:
     """Step 1: how the character stands in its file."""
     check_mesh(mesh)
@@ -104,7 +103,7 @@ def find_skeleton(
     curve: Curve,
     *,
     mesh: Mesh,
-    template: TemplateName | Literal["auto"] = "auto",
+    template: str = "auto",
     joints: int | None = None,
     markers: Mapping[str, Marker] | None = None,
 ) -> AutoRig:

@@ -77,7 +77,7 @@ class BodyPlan:
     """The sum of penalties; below about 1 the plan fits well."""
 
 
-def fit_template(solid: Solid, curve: Curve, *, template: TemplateName | Literal["auto"] = "auto") -> BodyPlan:
+def fit_template(solid: Solid, curve: Curve, *, template: str = "auto") -> BodyPlan:
     """Name the branches under the body plan that explains them best, or under the one that is asked for."""
     pairs, singles = _pair_up(curve, solid)
     head, tail, others = _head_and_tail(singles, curve, solid)
