@@ -1,12 +1,15 @@
 """Reference gaits: feet that stand still, legs in the right order, loops that close, on every built-in skeleton."""
 
 import math
+import warnings
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 import torch
 
-from jigdoll.errors import JigdollError
+from jigdoll.asset.load import load
+from jigdoll.errors import JigdollError, RepairWarning
 from jigdoll.math.rotations import quaternion_to_compound, quaternion_to_matrix
 from jigdoll.rig.kinematics import forward, make_skeleton, rest_transforms
 from jigdoll.types import Motion, Skeleton
@@ -306,3 +309,28 @@ def test_a_gait_does_not_depend_on_how_joint_frames_are_turned(name: str) -> Non
         a, b = (reference_motion(s, action, name=name) for s in (plain, turned))
         places = [forward(s, m.pose)[..., :3, 3] for s, m in ((plain, a), (turned, b))]
         assert torch.allclose(*places, atol=1e-4)
+
+
+@pytest.mark.parametrize("file", ["khronos/Fox.glb", "khronos/CesiumMan.glb", "mesh2motion/horse-animations.glb"])
+def test_the_rigs_of_artists_walk_without_skating_too(assets_dir: Path, file: str) -> None:
+    skeleton = _skeleton_in(assets_dir / "rigged" / file)
+    a = study(skeleton)
+    clip = reference_clip(skeleton, "walk", seconds=1.0, fps=30.0)
+    points = forward(skeleton, clip.motion.pose)[..., :3, 3].double()
+    for leg, foot in enumerate(a.legs):
+        up = points[:, foot.toe, 1] - float(a.points[foot.toe, 1])
+        down = clip.stance[:, leg] & (up < 1e-6 * a.body_length)
+        both = down[1:] & down[:-1]
+        assert int(both.sum()) > 5 and float(up.min()) > -1e-4 * a.body_length
+        assert float(points[:, foot.toe].diff(dim=0).norm(dim=-1)[both].max()) < 1e-5 * a.body_length
+
+
+def test_a_rig_whose_feet_hang_on_controls_is_refused(assets_dir: Path) -> None:
+    with pytest.raises(JigdollError, match="end above the ground"):
+        reference_motion(_skeleton_in(assets_dir / "rigged/quaternius/animals_pack/Wolf.glb"), "walk")
+
+
+def _skeleton_in(path: Path) -> Skeleton:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepairWarning)
+        return load(path).skeleton

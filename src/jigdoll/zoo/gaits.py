@@ -122,9 +122,9 @@ def _perform(
     if action == "fly":
         return fly(a, t, seed=seed, loop=loop, speed=speed)
     if action == "jump":
-        heavy = build_of(a, name) in ("heavy", "hoofed")
         height = 0.28 if build_of(a, name) == "heavy" else 0.4
-        return leap(a, t, seed=seed, loop=loop, speed=speed, height=height, dip=0.15 if heavy else 0.24)
+        dip = {"heavy": 0.15, "hoofed": 0.15, "waddler": 0.1}.get(build_of(a, name), 0.24)
+        return leap(a, t, seed=seed, loop=loop, speed=speed, height=height, dip=dip)
     style = _styles(a, name)[action]
     turn = {"turn_left": 1.0, "turn_right": -1.0}.get(action, 0.0)
     puppet, feet, stepping, pace = locomote(a, style, t, speed=speed, turn=turn, seed=seed, loop=loop)

@@ -118,8 +118,9 @@ def leap(
     number = (beat / plan.period).floor()
     now = beat - number * plan.period
     first = float(_leap_ahead(plan, beat[:1], number[:1], now[:1])[0])
-    if a.plan == "quadruped" and a.legs[0].foot is not None:
-        plan = replace(plan, push=0.15)  # a pillar's foot rolls less than a human's
+    if a.legs[0].foot is not None:
+        # The feet of pillars and of short legs roll less than a human's.
+        plan = replace(plan, push=0.15 if a.plan == "quadruped" else 0.8 if a.leg_length > 0.3 * a.body_length else 0.3)
     while True:
         feet = _leap_feet(a, plan, number, now, first)
         puppet = Puppet(a, len(t))
@@ -137,6 +138,8 @@ def _plan_leap(a: Anatomy, height: float, length: float, dip: float, tempo: floa
     tau = math.sqrt(L / GRAVITY)
     # No deeper than the least foldable leg can follow.
     room = min(float((a.points[leg.joints[-1]] - a.points[leg.joints[0]]).norm()) - leg.reach[0] for leg in a.legs)
+    if a.sprawled:
+        room = min(room, 0.4 * float(a.points[[0, a.chest], 1].min()))  # the belly is near the ground
     up = math.sqrt(2 * GRAVITY * height * L)
     spans = (0.55 * tau, 1.3 * tau * tempo, 0.7 * tau * tempo, 1.2 * tau * tempo, 0.6 * tau, 2 * up / GRAVITY)
     keys = [0.0]

@@ -109,6 +109,12 @@ def study(skeleton: Skeleton) -> Anatomy:
             "so name its joints left_hip, left_knee ... or use another rig"
         )
     legs = tuple(_leg(skeleton, points, limb, pairs=len(left)) for limb in (*left, *right))
+    short = [skeleton.names[leg.toe] for leg in legs if points[leg.toe, 1] > 0.35 * points[leg.joints[0], 1]]
+    if short:
+        raise RigError(
+            f"the legs of this rig end above the ground, at {', '.join(short)}: their feet hang on other joints "
+            "(controls of an artist's tool); bake the feet into the legs or rig the mesh anew"
+        )
     head = by_kind["head"][0].joints if by_kind["head"] else ()
     tail = by_kind["tail"][0].joints if by_kind["tail"] else ()
     spine = by_kind["spine"][0].joints if by_kind["spine"] else (0,)

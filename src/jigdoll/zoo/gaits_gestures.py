@@ -48,7 +48,7 @@ def wave_hand(a: Anatomy, t: Curve, *, seed: int, loop: float | None) -> tuple[P
     air = torch.stack(
         [float(out[0]) * (1 + 0.2 * beat), (0.42 + 0.14 * beat) * float(out[1]), float(out[2]) + ahead * L + zero], -1
     )
-    return puppet, lift_foot(puppet, feet, i, up, air, pitch=-0.8 if leg.foot is not None else 0.9 + 0.3 * beat), period
+    return puppet, lift_foot(puppet, feet, i, up, air, pitch=-0.8 if leg.foot is not None else 0.1 + 0.3 * beat), period
 
 
 def _wave_arm(puppet: Puppet, arm: Limb, up: Curve, beat: Curve) -> None:

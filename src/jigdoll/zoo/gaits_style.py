@@ -81,6 +81,10 @@ class Style:
     """Whether the trunk is one piece, as under a turtle's shell."""
 
 
+_HOOFED = ("horse", "pony", "zebra", "donkey", "cow", "bull", "deer", "sheep", "goat", "pig", "camel", "giraffe")
+_PAWED = ("fox", "dog", "wolf", "cat", "lion", "tiger", "rabbit", "dragon")
+
+
 def build_of(anatomy: Anatomy, name: str) -> Build:
     """Which build a body has: its name says it for those whose bones look like another's, else its bones do."""
     words = name.lower()
@@ -96,6 +100,10 @@ def build_of(anatomy: Anatomy, name: str) -> Build:
         return "insect"
     if anatomy.sprawled:
         return "crawler"
+    if any(word in words for word in _HOOFED):
+        return "hoofed"
+    if any(word in words for word in _PAWED):
+        return "cursorial"
     hind = max(anatomy.legs, key=lambda leg: leg.rank)
     ankle = hind.joints[-2] if hind.foot is None else hind.foot
     height = float(anatomy.points[ankle, 1] / anatomy.points[hind.joints[0], 1].clamp_min(1e-6))
@@ -126,7 +134,7 @@ _WALK = {
     ),
     "waddler": Style(
         "alternate", 0.1, 0.62, stride=1.0, lift=0.18, bob=0.03, sway=0.18, roll=-0.16, yaw=0.2, chest_yaw=-0.12,
-        chest_roll=0.1, heel=0.1, push=0.4, nod=0.02, tail_sway=0.15, width=0.9, curl=0.2,
+        chest_roll=0.1, heel=0.1, push=0.22, nod=0.02, tail_sway=0.15, width=0.9, curl=0.2,
     ),
     "cursorial": Style(
         "lateral_walk", 0.14, 0.64, lift=0.11, bob=0.018, sway=0.02, roll=0.03, yaw=0.06, chest_yaw=0.05, nod=0.05,
@@ -138,7 +146,7 @@ _WALK = {
     ),
     "heavy": Style(
         "lateral_walk", 0.08, 0.68, lift=0.06, bob=0.012, sway=0.03, roll=0.03, yaw=0.03, chest_yaw=0.03, nod=0.06,
-        push=0.55, curl=0.3, width=0.85, tail_sway=0.1,
+        push=0.4, curl=0.3, width=0.85, tail_sway=0.1,
     ),
     "crawler": Style(
         "sprawled_walk", 0.03, 0.68, stride=1.25, lift=0.2, bob=0.01, sway=0.05, roll=0.03, yaw=0.16, chest_yaw=0.16,
@@ -166,7 +174,7 @@ _RUN = {
     ),
     "waddler": Style(
         "alternate", 0.3, 0.48, stride=0.9, lift=0.25, bob=0.05, bounce=True, sway=0.12, roll=-0.14, yaw=0.22,
-        chest_yaw=-0.1, chest_roll=0.08, lean=0.1, heel=0.05, push=0.5, nod=0.02, width=0.8, curl=0.2, wing=0.15,
+        chest_yaw=-0.1, chest_roll=0.08, lean=0.1, heel=0.05, push=0.25, nod=0.02, width=0.8, curl=0.2, wing=0.15,
     ),
     "cursorial": Style(
         "gallop", 2.4, 0.27, lift=0.22, bob=0.08, bounce=True, sway=0.0, roll=0.0, yaw=0.0, chest_yaw=0.0, flex=0.4,
@@ -178,7 +186,7 @@ _RUN = {
     ),
     "heavy": Style(
         "amble", 0.4, 0.52, lift=0.1, bob=0.02, bounce=True, sway=0.03, roll=0.03, yaw=0.05, chest_yaw=0.04, nod=0.08,
-        push=0.7, curl=0.3, width=0.8, tail_sway=0.08, tail_lift=0.2,
+        push=0.5, curl=0.3, width=0.8, tail_sway=0.08, tail_lift=0.2,
     ),
     "crawler": Style(
         "trot", 0.25, 0.5, stride=0.95, lift=0.28, bob=0.03, bounce=True, sway=0.04, roll=0.04, yaw=0.24,
@@ -199,7 +207,7 @@ def walk_style(anatomy: Anatomy, name: str) -> Style:
         return replace(style, pattern="pace" if "camel" in words else "amble", nod=0.08)
     if "turtle" in words or "tortoise" in words:
         return replace(
-            style, froude=0.008, duty=0.76, stride=1.5, yaw=0.06, chest_yaw=0.0, sway=0.08, roll=0.05, tail_sway=0.1
+            style, froude=0.008, duty=0.76, stride=1.25, yaw=0.06, chest_yaw=0.0, sway=0.08, roll=0.05, tail_sway=0.1
         )
     if "robot" in words:
         return replace(style, roll=0.02, sway=0.03, heel=0.12, push=0.4, chest_yaw=0.04, arm_swing=0.3, elbow=0.5)
@@ -227,7 +235,7 @@ def run_style(anatomy: Anatomy, name: str) -> Style:
     if "camel" in words:
         return replace(trot_style(anatomy, name), pattern="pace", sway=0.04, roll=0.04)
     if "turtle" in words or "tortoise" in words:
-        return replace(style, rigid=True, froude=0.03, stride=1.5, yaw=0.08, tail_sway=0.1, duty=0.6)
+        return replace(style, rigid=True, froude=0.03, stride=1.25, yaw=0.08, tail_sway=0.1, duty=0.6)
     if "robot" in words or "astronaut" in words:
         return replace(style, froude=0.9, arm_swing=0.6)
     return replace(style, pattern="tetrapod") if anatomy.plan == "octopod" else style
