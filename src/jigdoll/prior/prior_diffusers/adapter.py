@@ -14,7 +14,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError, MissingExtra
-from jigdoll.prior.prior_diffusers.families import FAMILIES, Family, Latents, Parts, Pixels, Text, embed_prompt
+from jigdoll.prior.prior_diffusers.families import FAMILIES
+from jigdoll.prior.prior_diffusers.family import Family, Latents, Parts, Pixels, Text, embed_prompt
 from jigdoll.prior.prior_diffusers.schedule import schedule_of
 from jigdoll.types import PriorDefaults
 
@@ -64,6 +65,11 @@ class DiffusersPrior:
             pipe.scheduler, expected=self.family.prediction, pipeline=self._index["_class_name"]
         )
         self.grid = self.family.grid(self._parts)
+        if backward_latent_frames is not None and not self.grid.chunk:
+            raise JigdollError(
+                f"the VAE of {self._index['_class_name']} takes the video as a whole: backward_latent_frames would "
+                "save nothing. Checkpointing does"
+            )
         _prepare_vae(pipe.vae, checkpoint)
         pipe.vae.to(self.device)
 
@@ -78,7 +84,7 @@ class DiffusersPrior:
             if self._text is None:
                 self._free_denoisers()
                 self._text = self._load(keep=_is_text).to(self.device)
-            with torch.no_grad():
+            with torch.no_grad(), quiet():
                 tokens = self.family.max_tokens(self._parts.config)
                 text = embed_prompt(self._text, prompt, max_tokens=tokens, device=self.device)
             self._embedded[prompt] = text.detach()
@@ -89,13 +95,13 @@ class DiffusersPrior:
 
         With `backward_latent_frames` the gradient passes through one random run of about that many latent frames per
         call, scaled so that its mean is that of all runs, and what earlier pixels do to later runs is dropped: memory
-        for one run instead of the whole video, for one more pass of the encoder. The latents themselves are the same.
+        for one run instead of the whole video. The latents themselves are the same.
         """
         views, frames, height, width, _ = video.shape
         self._check_size(frames, height, width)
         pixels = (2 * video - 1).permute(0, 4, 1, 2, 3).to(self.device, self._vae_dtype)
         sliced = self._backward_latent_frames is not None and torch.is_grad_enabled() and pixels.requires_grad
-        latents = self._encode_sliced(pixels) if sliced else self.family.encode(self._parts, pixels)
+        latents = self._encode_sliced(pixels) if sliced else self.family.encode(self._parts, pixels, None)
         missing = -latents.shape[2] % self.grid.pack
         latents = torch.cat([latents[:, :, :1].expand(-1, -1, missing, -1, -1), latents], 2)
         small = (height // self.grid.space, width // self.grid.space)
@@ -145,15 +151,10 @@ class DiffusersPrior:
 
     def _encode_sliced(self, pixels: Pixels) -> Latents:
         """The latents with a gradient through one run of frames; the values are those of the whole video."""
-        with torch.no_grad():
-            whole = self.family.encode(self._parts, pixels)
         runs = self.grid.runs(pixels.shape[2], self._backward_latent_frames or 1)
-        start, end = runs[int(torch.randint(len(runs), (), generator=self._choice))]
-        first, last = self.grid.latent_frames(start), self.grid.latent_frames(end)
-        head = torch.cat([pixels[:, :, :start].detach(), pixels[:, :, start:end]], 2)
-        run = self.family.encode(self._parts, head)[:, :, first:last]
-        run = whole[:, :, first:last] + len(runs) * (run - run.detach())
-        return torch.cat([whole[:, :, :first], run, whole[:, :, last:]], 2)
+        run = runs[int(torch.randint(len(runs), (), generator=self._choice))]
+        latents = self.family.encode(self._parts, pixels, run)
+        return latents.detach() + len(runs) * (latents - latents.detach())
 
     def _load(self, *, keep: Any) -> Any:
         """The pipeline with only the parts that `keep` names."""
@@ -161,7 +162,7 @@ class DiffusersPrior:
         parts = {name: value for name, value in self._index.items() if isinstance(value, list)}
         without = {name: None for name in parts if not keep(name)}
         dtypes = {"default": self.dtype, "vae": self._vae_dtype}
-        with quiet(), torch.random.fork_rng(devices=[]):
+        with quiet(), _named(self.folder), torch.random.fork_rng(devices=[]):
             pipe = getattr(diffusers, self._index["_class_name"]).from_pretrained(
                 self.folder, dtype=dtypes, local_files_only=True, **without
             )
@@ -176,7 +177,8 @@ class DiffusersPrior:
             return
         _collect(self.device)
         for name in self._denoisers:
-            with quiet(), torch.random.fork_rng(devices=[]):  # some classes draw their first weights while loading
+            # Some classes draw their first weights while they load.
+            with quiet(), _named(self.folder / name), torch.random.fork_rng(devices=[]):
                 denoiser = getattr(import_diffusers(), self._index[name][1]).from_pretrained(
                     self.folder, subfolder=name, dtype=self.dtype, local_files_only=True
                 )
@@ -215,7 +217,8 @@ def _full_config(folder: Path, part: str, index: dict[str, Any]) -> SimpleNamesp
     """A part's configuration with its class's defaults filled in, read without its weights."""
     parameters = inspect.signature(getattr(import_diffusers(), index[part][1]).__init__).parameters
     defaults = {name: p.default for name, p in parameters.items() if p.default is not inspect.Parameter.empty}
-    return SimpleNamespace(**{**defaults, **json.loads((folder / part / "config.json").read_text())})
+    with _named(folder / part):
+        return SimpleNamespace(**{**defaults, **json.loads((folder / part / "config.json").read_text())})
 
 
 def _prepare_vae(vae: Any, checkpoint: bool) -> None:
@@ -245,6 +248,16 @@ def _collect(device: torch.device) -> None:
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    """What goes wrong while a folder is read, with the folder's name."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise JigdollError(f"{folder} cannot be read, fetch it again: {first}") from error
 
 
 @contextmanager

@@ -15,21 +15,23 @@ SLOW_ON_CPU_GB = 4.0
 
 @dataclass(frozen=True)
 class Entry:
-    """A model on the hub and what it takes. The figures are reckoned from parameter counts, not measured here."""
+    """A model on the hub and what it takes; the figures are reckoned, not measured on a GPU."""
 
     hub_id: str
     download_gb: int
-    """All parts, the text encoder included."""
+    """All parts, the text encoder included, by their parameter counts."""
     vram_gb: int
-    """To distil at the model's own size with checkpointing; `offload` and smaller videos take less."""
+    """To distil from 49 frames of the model's own size: denoiser, VAE, what the checkpointed graph of the VAE keeps,
+    and its largest piece recomputed, counted on tensor shapes. `offload` saves most of the denoiser's share,
+    `backward_latent_frames` most of the graph's, smaller videos some of both."""
 
 
 CATALOGUE = {
-    "cogvideox-5b": Entry("zai-org/CogVideoX-5b", 21, 24),
-    "cogvideox-2b": Entry("zai-org/CogVideoX-2b", 14, 16),
-    "wan-2.2": Entry("Wan-AI/Wan2.2-TI2V-5B-Diffusers", 34, 32),
-    "wan-2.1-1.3b": Entry("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", 29, 16),
-    "ltx": Entry("Lightricks/LTX-Video", 28, 16),
+    "cogvideox-5b": Entry("zai-org/CogVideoX-5b", 21, 32),
+    "cogvideox-2b": Entry("zai-org/CogVideoX-2b", 14, 24),
+    "wan-2.2": Entry("Wan-AI/Wan2.2-TI2V-5B-Diffusers", 34, 64),
+    "wan-2.1-1.3b": Entry("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", 29, 52),
+    "ltx": Entry("Lightricks/LTX-Video", 28, 12),
     "modelscope": Entry("ali-vilab/text-to-video-ms-1.7b", 7, 10),
 }
 
@@ -57,13 +59,14 @@ def open_prior(
             f"no video prior is called {name!r}: give {', '.join(CATALOGUE)}, the folder of a diffusers pipeline, or a "
             "hub id like owner/name"
         )
+    saving = offload or backward_latent_frames is not None
     chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if entry is not None:
-        check_device(name, entry.vram_gb, chosen, asked=device is not None, offload=offload)
+        check_device(name, entry.vram_gb, chosen, asked=device is not None, saving=saving)
     if not local:
         folder = _fetch(entry.hub_id if entry else name, entry)
     if entry is None:
-        check_device(name, weights_gb(folder), chosen, asked=device is not None, offload=offload)
+        check_device(name, weights_gb(folder), chosen, asked=device is not None, saving=saving)
     return DiffusersPrior(
         folder,
         device=chosen,
@@ -82,8 +85,11 @@ def weights_gb(folder: Path) -> float:
     return sum(file.stat().st_size for file in files) / 1e9
 
 
-def check_device(name: str, need_gb: float | int, device: torch.device, *, asked: bool, offload: bool) -> None:
-    """Refuse a device that the model would not fit on, or would take forever on, and say what it takes."""
+def check_device(name: str, need_gb: float | int, device: torch.device, *, asked: bool, saving: bool) -> None:
+    """Refuse a device that the model would not fit on, or would take forever on, and say what it takes.
+
+    Whoever asks for a way of `saving` memory is trusted to know.
+    """
     download = f" and a download of {CATALOGUE[name].download_gb} GB" if name in CATALOGUE else ""
     if device.type == "cpu":
         if not asked and need_gb >= SLOW_ON_CPU_GB:
@@ -95,10 +101,10 @@ def check_device(name: str, need_gb: float | int, device: torch.device, *, asked
         if not torch.cuda.is_available():
             raise JigdollError(f"{name} was to run on {device}, but this PyTorch sees no CUDA GPU")
         total_gb = torch.cuda.get_device_properties(device).total_memory / 1e9
-        if total_gb < need_gb and not offload:
+        if total_gb < need_gb and not saving:
             raise JigdollError(
                 f"{name} takes about {need_gb:.0f} GB of GPU memory, {device} has {total_gb:.0f} GB: try offload "
-                "(slower), backward_latent_frames, a smaller video, or a smaller model"
+                "(slower), backward_latent_frames and a smaller video, or a smaller model"
             )
 
 

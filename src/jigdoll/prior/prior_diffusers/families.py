@@ -1,103 +1,29 @@
-"""What differs between the latent video models of diffusers: sizes, layouts, normalisation, calls.
+"""The families: CogVideoX, Wan, LTX, and the U-Nets over an image VAE (ModelScope, AnimateDiff).
 
-Here latents always are `[views channels frames height width]`, normalised; each family turns them into what its
-denoiser eats and back.
+Each turns latents `[views channels frames height width]` into what its denoiser eats, and back.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from jigdoll.prior.prior_diffusers.schedule import Prediction
+from jigdoll.prior.prior_diffusers.family import (
+    UNLIMITED,
+    Family,
+    Grid,
+    Latents,
+    Parts,
+    Pixels,
+    Run,
+    Text,
+    mode_of,
+    walk,
+)
 from jigdoll.types import PriorDefaults
-
-Pixels = Float[Tensor, "views 3 frames height width"]
-Latents = Float[Tensor, "views channels latent_frames latent_height latent_width"]
-Text = Float[Tensor, "tokens features"]
-UNLIMITED = 10**6
-
-
-@dataclass(frozen=True)
-class Grid:
-    """How a model's VAE shrinks a video, and what sizes fit it."""
-
-    time: int
-    """Frames per latent frame; the first frame of a causal VAE stands alone: counts are time * k + 1."""
-    space: int
-    """Pixels per latent pixel."""
-    multiple: int
-    """Width and height are multiples of this [px]: latent pixels come in patches."""
-    chunk: int
-    """The VAE can be cut at every `chunk` frames, counted from the end of the video, without changing a value ..."""
-    first: int
-    """... as long as this many frames are left in front."""
-    pack: int = 1
-    """Latent frames come in groups of this many; the first one is repeated in front where they do not."""
-    most: tuple[int, int, int] = (UNLIMITED, UNLIMITED, UNLIMITED)
-    """The largest frame count, height and width that the denoiser has places for."""
-
-    def latent_frames(self, frames: int) -> int:
-        """Latent frames of a video, before `pack`."""
-        return (frames - 1) // self.time + 1
-
-    def runs(self, frames: int, latent_frames: int) -> list[tuple[int, int]]:
-        """The video cut into runs of frames with about this many latent frames each."""
-        cuts = range(frames % self.chunk, frames + 1, self.chunk)
-        runs, start = [], 0
-        for cut in cuts:
-            long_enough = self.latent_frames(cut) - self.latent_frames(start) >= latent_frames
-            if cut == frames or (cut >= self.first and long_enough):
-                runs.append((start, cut))
-                start = cut
-        return runs
-
-    def nearest(self, frames: int, height: int, width: int) -> tuple[int, int, int]:
-        """The closest frame count, height and width that fit."""
-
-        def fit(size: int, most: int) -> int:
-            return min(max(round(size / self.multiple), 1), most // self.multiple) * self.multiple
-
-        steps = min(max(round((frames - 1) / self.time), 0), (self.most[0] - 1) // self.time)
-        return steps * self.time + 1, fit(height, self.most[1]), fit(width, self.most[2])
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """An opened pipeline and how it is run."""
-
-    pipe: Any
-    """A diffusers pipeline without its text encoder; its denoisers come when they are needed."""
-    config: Any
-    """The denoiser's configuration, known before its weights are."""
-    checkpoint: bool
-    """Whether the VAE's activations are recomputed in the backward instead of kept."""
-    fps: float | None = None
-    """Frame rate of the videos shown, for models that know time in seconds; None: the default."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """One kind of latent video pipeline."""
-
-    pipelines: tuple[str, ...]
-    """Names of its pipeline classes in diffusers."""
-    prediction: Prediction
-    denoisers: tuple[str, ...]
-    """The pipeline's big parts, loaded last."""
-    precise_vae: bool
-    """Whether the VAE stays in float32 beside a bfloat16 denoiser, as its authors run it."""
-    grid: Callable[[Parts], Grid]
-    defaults: Callable[[Parts], PriorDefaults]
-    max_tokens: Callable[[Any], int | None]
-    encode: Callable[[Parts, Pixels], Latents]
-    """Pixels in -1..1 to normalised latents: the mode of the VAE's posterior."""
-    predict: Callable[[Parts, Latents, float, Text], Latents]
-    """The denoiser's output at a timestep."""
 
 
 def _defaults(frames: int, fps: float, width: int, height: int, negative: str = "") -> PriorDefaults:
@@ -112,14 +38,6 @@ def _times(timestep: float, views: int, like: Tensor, *, whole: bool = False) ->
 def _normalised(latents: Latents, mean: Any, std: Any, scale: float = 1.0) -> Latents:
     mean, std = (torch.as_tensor(x).to(latents).reshape(1, -1, 1, 1, 1) for x in (mean, std))
     return (latents - mean) * scale / std
-
-
-def embed_prompt(pipe: Any, prompt: str, *, max_tokens: int | None, device: torch.device) -> Text:
-    """Encode a prompt as the pipeline would; where it masks the padding away (LTX), the padding is cut off instead."""
-    options = {"num_images_per_prompt": 1} if max_tokens is None else {"max_sequence_length": max_tokens}
-    result = pipe.encode_prompt(prompt=prompt, device=device, do_classifier_free_guidance=False, **options)
-    masked = len(result) == 4
-    return result[0][0][result[1][0].bool()] if masked else result[0][0]
 
 
 # CogVideoX: v-prediction, latents as [views frames channels height width], rotary embeddings passed in.
@@ -145,8 +63,18 @@ def _cog_defaults(parts: Parts) -> PriorDefaults:
     return _defaults(config.sample_frames, 8.0, config.sample_width * space, config.sample_height * space)
 
 
-def _cog_encode(parts: Parts, pixels: Pixels) -> Latents:
-    return parts.pipe.vae.encode(pixels).latent_dist.mode() * parts.pipe.vae.config.scaling_factor
+def _cog_encode(parts: Parts, pixels: Pixels, graded: Run | None) -> Latents:
+    vae = parts.pipe.vae
+
+    def step(chunk: Tensor, memory: Any) -> tuple[Tensor, Any]:
+        moments, memory = vae.encoder(chunk, conv_cache=memory)
+        return moments if vae.quant_conv is None else vae.quant_conv(moments), memory
+
+    if graded is None:
+        latents = vae.encode(pixels).latent_dist.mode()
+    else:
+        latents = mode_of(walk(pixels, _cog_grid(parts).runs(pixels.shape[2], 1), graded, step))
+    return latents * vae.config.scaling_factor
 
 
 def _cog_predict(parts: Parts, noisy: Latents, timestep: float, text: Text) -> Latents:
@@ -181,38 +109,38 @@ def _wan_defaults(parts: Parts) -> PriorDefaults:
     return _defaults(49, 16.0, 832, 480, negative)
 
 
-def _wan_encode(parts: Parts, pixels: Pixels) -> Latents:
+def _wan_encode(parts: Parts, pixels: Pixels, graded: Run | None) -> Latents:
     vae = parts.pipe.vae
-    if parts.checkpoint and torch.is_grad_enabled() and pixels.requires_grad:
-        from diffusers.models.autoencoders.vae import DiagonalGaussianDistribution
-
-        latents = DiagonalGaussianDistribution(_wan_checkpointed(vae, pixels)).mode()
-    else:
-        latents = vae.encode(pixels).latent_dist.mode()
+    stepwise = graded is not None or (parts.checkpoint and torch.is_grad_enabled() and pixels.requires_grad)
+    latents = mode_of(_wan_walk(parts, pixels, graded)) if stepwise else vae.encode(pixels).latent_dist.mode()
     return _normalised(latents, vae.config.latents_mean, vae.config.latents_std)
 
 
-def _wan_checkpointed(vae: Any, pixels: Pixels) -> Latents:
-    """Wan's encoder, four frames at a time as it runs anyway, with each run's activations recomputed in the backward.
+def _wan_walk(parts: Parts, pixels: Pixels, graded: Run | None) -> Latents:
+    """Wan's encoder, four frames at a time as it runs anyway, with each step's activations recomputed in the backward.
 
     Its class has no checkpointing, and the whole encoder in one checkpoint would keep every activation of the video in
-    the backward. The encoder writes what the next run needs into a list: here that list is passed from run to run.
+    the backward. The encoder writes what the next step needs into a list: here that list is passed from step to step.
     """
     from diffusers.models.autoencoders.autoencoder_kl_wan import patchify
 
-    def run(chunk: Tensor, *cache: Any) -> tuple[Any, ...]:
-        memory = list(cache)
-        return (vae.encoder(chunk, feat_cache=memory, feat_idx=[0]), *memory)
-
-    if vae.config.patch_size is not None:
-        pixels = patchify(pixels, patch_size=vae.config.patch_size)
+    vae = parts.pipe.vae
     vae.clear_cache()
-    memory: list[Any] = list(vae._enc_feat_map)
-    latents = []
-    for chunk in (pixels[:, :, :1], *pixels[:, :, 1:].split(4, 2)):
-        latent, *memory = checkpoint(run, chunk, *memory, use_reentrant=False)  # type: ignore[misc]
-        latents.append(latent)
-    return vae.quant_conv(torch.cat(latents, 2))
+    empty = tuple(vae._enc_feat_map)
+
+    def run(chunk: Tensor, *memory: Any) -> tuple[Any, ...]:
+        written = list(memory)
+        return (vae.encoder(chunk, feat_cache=written, feat_idx=[0]), *written)
+
+    def step(chunk: Tensor, memory: Any) -> tuple[Tensor, Any]:
+        if vae.config.patch_size is not None:
+            chunk = patchify(chunk, patch_size=vae.config.patch_size)
+        memory = empty if memory is None else memory
+        recompute = parts.checkpoint and torch.is_grad_enabled()
+        result = checkpoint(run, chunk, *memory, use_reentrant=False) if recompute else run(chunk, *memory)
+        return result[0], result[1:]  # type: ignore[index]
+
+    return vae.quant_conv(walk(pixels, _wan_grid(parts).runs(pixels.shape[2], 1), graded, step))
 
 
 def _wan_predict(parts: Parts, noisy: Latents, timestep: float, text: Text) -> Latents:
@@ -240,14 +168,14 @@ LTX_FPS = 24.0
 
 def _ltx_grid(parts: Parts) -> Grid:
     time, space = int(parts.pipe.vae.temporal_compression_ratio), int(parts.pipe.vae.spatial_compression_ratio)
-    return Grid(time, space, space * parts.config.patch_size, time, 1)
+    return Grid(time, space, space * parts.config.patch_size, 0, 1)
 
 
 def _ltx_defaults(parts: Parts) -> PriorDefaults:
     return _defaults(49, LTX_FPS, 704, 480, "worst quality, inconsistent motion, blurry, jittery, distorted")
 
 
-def _ltx_encode(parts: Parts, pixels: Pixels) -> Latents:
+def _ltx_encode(parts: Parts, pixels: Pixels, graded: Run | None) -> Latents:
     vae = parts.pipe.vae
     return _normalised(
         vae.encode(pixels).latent_dist.mode(), vae.latents_mean, vae.latents_std, vae.config.scaling_factor
@@ -288,10 +216,15 @@ def _unet_defaults(parts: Parts) -> PriorDefaults:
     return _defaults(16, 8.0, width * space, height * space)
 
 
-def _unet_encode(parts: Parts, pixels: Pixels) -> Latents:
-    pictures = pixels.transpose(1, 2).flatten(0, 1)
-    latents = parts.pipe.vae.encode(pictures).latent_dist.mode() * parts.pipe.vae.config.scaling_factor
-    return latents.unflatten(0, (pixels.shape[0], -1)).transpose(1, 2)
+def _unet_encode(parts: Parts, pixels: Pixels, graded: Run | None) -> Latents:
+    vae = parts.pipe.vae
+
+    def step(chunk: Tensor, memory: Any) -> tuple[Tensor, Any]:
+        latents = vae.encode(chunk.transpose(1, 2).flatten(0, 1)).latent_dist.mode() * vae.config.scaling_factor
+        return latents.unflatten(0, (len(chunk), -1)).transpose(1, 2), None
+
+    cuts = sorted({0, pixels.shape[2], *(graded or ())})
+    return walk(pixels, list(pairwise(cuts)), graded, step)
 
 
 def _unet_predict(parts: Parts, noisy: Latents, timestep: float, text: Text) -> Latents:
