@@ -70,14 +70,10 @@ def test_bytes_and_floats_write_the_same(tmp_path: Path) -> None:
     assert one == video.write(tmp_path / "b.webp", as_bytes).read_bytes()
 
 
-def test_the_contact_sheet_shows_the_first_and_the_last_frame(tmp_path: Path) -> None:
-    frames = moving_square()
-    path = video.contact_sheet(tmp_path / "sheet.png", frames, columns=3, count=6, gap=2)
-    sheet = np.asarray(Image.open(path))
-    assert sheet.shape == (48 * 2 + 2, 64 * 3 + 4, 3)
-    whole = (frames * 255).round().to(torch.uint8).numpy()
-    np.testing.assert_array_equal(sheet[:48, :64], whole[0])
-    np.testing.assert_array_equal(sheet[-48:, -64:], whole[-1])
+def test_a_picture_comes_back_as_it_was(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (7, 5, 3), dtype=np.uint8)
+    with Image.open(video.write_picture(tmp_path / "picture.png", pixels)) as image:
+        np.testing.assert_array_equal(np.asarray(image), pixels)
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from jigdoll.errors import FileFormatError
 from jigdoll.types import Motion, RiggedAsset, Skeleton
 
 CHARACTER_SUFFIXES = (".glb", ".gltf", ".vrm", ".fbx", ".obj", ".usd", ".usda", ".usdc", ".usdz")
-MOTION_SUFFIXES = (".bvh", *CHARACTER_SUFFIXES)
+MOTION_SUFFIXES = (".bvh", ".txt", *CHARACTER_SUFFIXES)
 
 
 def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
@@ -46,18 +46,22 @@ def load(
 ) -> RiggedAsset:
     """Load a character into our frame: metres, +Y up, facing +Z, feet on y = 0."""
     path = Path(path)
-    if up is None and path.suffix.lower() in (".glb", ".gltf", ".vrm"):
-        up = "+y"  # the glTF standard says so
+    if up is None and path.suffix.lower() != ".obj":
+        up = "+y"  # glTF's standard says so, and the readers of FBX and USD turn what their files name as up
     return normalize(read(path, fps=fps), up=up, forward=forward, scale=scale)
 
 
 def load_motion(path: str | Path, clip: str | None = None, *, fps: float = 30.0) -> tuple[Skeleton, Motion]:
-    """Load a clip and the skeleton that it moves: a BVH file, or a clip of a character file."""
+    """Load a clip and the skeleton that it moves: a BVH file, DeepMimic's .txt, or a clip of a character file."""
     path = Path(path)
     if path.suffix.lower() == ".bvh":
         from jigdoll.formats import bvh
 
         return bvh.read(path)
+    if path.suffix.lower() == ".txt":
+        from jigdoll.formats import deepmimic
+
+        return deepmimic.read(path)
     asset = load(path, fps=fps)
     return asset.skeleton, find_clip(asset, clip)
 

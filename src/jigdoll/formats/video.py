@@ -1,4 +1,4 @@
-"""Frames to files that play anywhere: H.264 MP4, GIF, WebP, and a PNG contact sheet."""
+"""Frames to files that play anywhere: H.264 MP4, GIF, WebP; and single pictures as PNG."""
 
 import math
 import os
@@ -35,27 +35,6 @@ def write(path: str | os.PathLike[str], frames: Frames, *, fps: float = 24.0, qu
             _write_mp4(path, temporary, pixels, fps, quality)
         else:
             _write_animation(temporary, pixels, fps, suffix[1:])
-    return path
-
-
-def contact_sheet(
-    path: str | os.PathLike[str], frames: Frames, *, columns: int = 6, count: int = 12, gap: int = 4
-) -> Path:
-    """Write up to `count` frames, evenly spread from the first to the last, as one PNG."""
-    from PIL import Image
-
-    path = Path(path)
-    pixels = _to_bytes(path, frames)
-    chosen = pixels[np.linspace(0, len(pixels) - 1, min(count, len(pixels))).round().astype(int)]
-    columns = max(1, min(columns, len(chosen)))
-    rows = math.ceil(len(chosen) / columns)
-    height, width = chosen.shape[1:3]
-    sheet = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, 3), 255, np.uint8)
-    for i, frame in enumerate(chosen):
-        y, x = (i // columns) * (height + gap), (i % columns) * (width + gap)
-        sheet[y : y + height, x : x + width] = frame
-    with atomic_write(path) as temporary:
-        Image.fromarray(sheet).save(temporary, format="PNG")
     return path
 
 
