@@ -36,8 +36,11 @@ def batch_shape(gaussians: Gaussians, camera: Camera) -> tuple[int, ...]:
     """The batch of pictures: one scene seen by many cameras, many scenes by one, or one camera per scene."""
     if camera.width < 1 or camera.height < 1:
         raise JigdollError(f"a picture needs at least one pixel, this camera has {camera.width} x {camera.height}")
+    shapes = {tuple(t.shape[:-2]) for t in (gaussians.means, camera.T_camera_world, camera.K)} - {()}
+    if len(shapes) < 2:
+        return shapes.pop() if shapes else ()
     try:
-        return np.broadcast_shapes(gaussians.means.shape[:-2], camera.T_camera_world.shape[:-2], camera.K.shape[:-2])
+        return np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise JigdollError(
             f"the batch of the Gaussians {tuple(gaussians.means.shape[:-2])} and that of the camera "
@@ -51,14 +54,6 @@ def plain_colors(gaussians: Gaussians, camera: Camera) -> Tensor:
     extra = colors.ndim - gaussians.means.ndim
     harmonics = extra > 0 or (extra < 0 and colors.ndim > 2 and colors.shape[-2] != gaussians.means.shape[-2])
     return shade(colors, gaussians.means, camera.T_camera_world) if harmonics else colors
-
-
-def flatten_batch(tensor: Tensor, batch: tuple[int, ...], trailing: int) -> Tensor:
-    """One leading axis: the pictures of the batch, or a single place where all of them share the same values."""
-    tail = tensor.shape[tensor.ndim - trailing :]
-    if tensor.numel() == tail.numel():
-        return tensor.reshape(1, *tail)
-    return tensor.expand(*batch, *tail).reshape(-1, *tail)
 
 
 def refuse_nonfinite(index: int, picture: int) -> JigdollError:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
-from jigdoll.render.rasterizer import batch_shape, flatten_batch, plain_colors, refuse_nonfinite
+from jigdoll.render.rasterizer import batch_shape, plain_colors, refuse_nonfinite
 from jigdoll.types import Camera, Gaussians, Rendering
 
 log = logging.getLogger(__name__)
@@ -148,10 +148,7 @@ class _Rasterize(torch.autograd.Function):
         ctx: Any, means: Tensor, covariances: Tensor, opacities: Tensor, colors: Tensor, camera: Camera, batch: tuple
     ) -> tuple[Tensor, Tensor]:
         given = (means, covariances, opacities, colors)
-        fields = tuple(
-            flatten_batch(tensor.detach(), batch, trailing).float().contiguous().numpy()
-            for tensor, trailing in zip(given, (2, 3, 1, 2), strict=True)
-        )
+        fields = tuple(_flat(t.detach().numpy(), batch, tail) for t, tail in zip(given, (2, 3, 1, 2), strict=True))
         drawing, rgba, depth = _draw(fields, *_camera_arrays(camera, batch), camera.width, camera.height)
         ctx.set_materialize_grads(False)
         ctx.drawing, ctx.batch = drawing, batch
@@ -171,30 +168,42 @@ class _Rasterize(torch.autograd.Function):
             else g_rgba.float().contiguous().view(*size, 4).numpy(),
             np.empty((0, 0, 0), np.float32) if g_depth is None else g_depth.float().contiguous().view(*size).numpy(),
         )
-        return (
-            *(
-                torch.from_numpy(gradient).view(*ctx.batch, *gradient.shape[1:]).sum_to_size(shape).to(ctx.dtype)
-                if needed
-                else None
-                for gradient, shape, needed in zip(gradients, ctx.shapes, ctx.needs_input_grad[:4], strict=True)
-            ),
-            None,
-            None,
-        )
+        wanted = zip(gradients, ctx.shapes, ctx.needs_input_grad[:4], strict=True)
+        fields = (_like(g, ctx.batch, shape).to(ctx.dtype) if needed else None for g, shape, needed in wanted)
+        return *fields, None, None
+
+
+def _flat(field: np.ndarray, batch: tuple[int, ...], trailing: int) -> np.ndarray:
+    """One leading axis: the pictures of the batch, or a single place where all of them share the same values."""
+    tail = field.shape[field.ndim - trailing :]
+    if field.size != math.prod(tail):
+        field = np.broadcast_to(field, (*batch, *tail))
+    return np.ascontiguousarray(field, np.float32).reshape(-1, *tail)
+
+
+def _like(gradient: np.ndarray, batch: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """The gradient of a field as it was given: what several pictures share adds up."""
+    full = torch.from_numpy(gradient.reshape(*batch, *gradient.shape[1:]))
+    return full if full.shape == shape else full.sum_to_size(shape)
 
 
 def _on_all_threads(kernel: Any, *arguments: Any) -> None:
     """Run a kernel on as many threads as torch uses; the threads draw their jobs from one ticket counter."""
     ticket = np.zeros(1, np.int64)
-    helpers = [_pool().submit(kernel, *arguments, ticket) for _ in range(torch.get_num_threads() - 1)]
+    helpers = [_pool().submit(kernel, *arguments, ticket) for _ in range(_thread_count() - 1)]
     kernel(*arguments, ticket)
     for helper in helpers:
-        helper.result()
+        if not helper.cancel():  # one that has not begun finds no tickets left
+            helper.result()
+
+
+def _thread_count() -> int:
+    return torch.get_num_threads()
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=max(os.cpu_count() or 1, torch.get_num_threads()), thread_name_prefix="splat")
+    return ThreadPoolExecutor(max_workers=max(os.cpu_count() or 1, _thread_count()), thread_name_prefix="splat")
 
 
 if hasattr(os, "register_at_fork"):  # a forked child inherits the pool, but not its threads
