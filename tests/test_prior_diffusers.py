@@ -98,14 +98,13 @@ def test_every_pipeline_passes_the_conformance_check_of_the_socket(tiny: Any, na
     check_video_prior(open_prior(str(tiny(name))), frames=frames, height=height, width=width)
 
 
-@pytest.mark.parametrize(
-    "name", ["cogvideox", "cogvideox-sincos", "wan", "wan-2.2-14b", "wan-2.2-5b", "ltx", "modelscope", "animatediff"]
-)
+@pytest.mark.parametrize("name", [name for name in SIZES if name != "wan-unipc"])  # UniPC steps differently
 def test_guided_sampling_with_clean_estimates_equals_the_pipelines_own(tiny: Any, name: str) -> None:
     # x' = alpha' x0 + sigma' eps with eps = (x - alpha x0) / sigma is DDIM for v and epsilon, Euler for flow.
     import diffusers
 
     frames, height, width = SIZES[name]
+    frames = 13 if name == "cogvideox-1.5" else frames  # an even number of latent frames, which need no padding
     steps, guidance = 2, 4.0
     pipe = diffusers.DiffusionPipeline.from_pretrained(tiny(name))
     pipe.set_progress_bar_config(disable=True)
@@ -114,7 +113,7 @@ def test_guided_sampling_with_clean_estimates_equals_the_pipelines_own(tiny: Any
     start = random(1, LATENTS, prior.grid.latent_frames(frames), height // prior.grid.space, width // prior.grid.space)
 
     packed = {"cogvideox": start.transpose(1, 2), "ltx": diffusers.LTXPipeline._pack_latents(start)}
-    options: dict[str, Any] = {"latents": packed.get(name.removesuffix("-sincos"), start).clone()}
+    options: dict[str, Any] = {"latents": packed.get(name.partition("-")[0], start).clone()}
     if name.startswith("cogvideox"):
         options["max_sequence_length"] = 16
     found = pipe(

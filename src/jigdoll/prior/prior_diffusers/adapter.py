@@ -172,10 +172,11 @@ class DiffusersPrior:
         return pipe
 
     def _load_denoisers(self) -> None:
-        self._text = None
+        if self._text is not None:
+            self._text = None
+            _collect(self.device)
         if self._has_denoisers:
             return
-        _collect(self.device)
         for name in self._denoisers:
             # Some classes draw their first weights while they load.
             with quiet(), _named(self.folder / name), torch.random.fork_rng(devices=[]):
