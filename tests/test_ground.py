@@ -235,6 +235,18 @@ def test_a_clip_in_pieces_is_the_whole_clip(mode):
     assert np.abs(together - whole).max() <= (0 if mode == "mesh" else 4)
 
 
+def test_a_character_without_a_mesh_is_a_clip_of_the_bare_ground():
+    skeleton = box_asset().skeleton
+    empty = RiggedAsset(
+        "nobody", Mesh(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 3)), skeleton,
+        Weights(torch.zeros(0, 1, dtype=torch.long), torch.zeros(0, 1)),
+    )  # fmt: skip
+    frames = draw_clip(empty, nodding(2), style=ClipStyle(width=8, height=8))
+    assert frames.shape == (1, 2, 8, 8, 3) and bool(torch.isfinite(frames).all())
+    with pytest.raises(JigdollError, match="no face of any area"):
+        draw_clip(empty, nodding(2), style=ClipStyle(mode="splats", width=8, height=8))
+
+
 def test_bones_are_drawn_where_the_joints_are():
     style = ClipStyle(width=64, height=64, ground=False)
     plain = draw_clip(box_asset(), style=style)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from jigdoll.errors import JigdollError
 from jigdoll.render.camera import fit_orbit, intrinsics, orbit
 from jigdoll.render.mesh import render_mesh, vertex_normals
 from jigdoll.types import Camera, Material, Mesh
@@ -96,6 +97,18 @@ def test_a_mesh_without_vertices_gives_an_empty_picture():
     picture = render_mesh(plain([], []), fit_orbit(torch.zeros(0, 3), width=5, height=3))
     assert picture.rgba.shape == (3, 5, 4)
     assert float(picture.rgba.abs().sum()) == 0.0
+
+
+@pytest.mark.parametrize("face", [[0, 1, 4], [0, -1, 2]])
+def test_a_face_that_names_a_missing_vertex_is_refused(face: list):
+    with pytest.raises(JigdollError, match="there are 4 vertices"):
+        render_mesh(plain(SQUARE, [face]), straight_camera(8, 8))
+
+
+def test_a_vertex_that_is_not_a_number_spoils_its_own_faces_only():
+    vertices = torch.tensor([*SQUARE, [float("nan"), 0.0, 2.0]])
+    picture = render_mesh(plain(vertices, [*TWO, [0, 1, 4]]), straight_camera(), look="unlit")
+    assert torch.equal(picture.rgba, render_mesh(plain(SQUARE, TWO), straight_camera(), look="unlit").rgba)
 
 
 def test_a_picture_of_one_pixel_is_the_mean_of_its_samples():

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from jigdoll.errors import JigdollError
 from jigdoll.math.colors import linear_to_srgb, srgb_to_linear
 from jigdoll.splats.threads import on_torch_threads
 from jigdoll.types import Camera, Material, Mesh, Rendering
@@ -51,6 +52,8 @@ def render_mesh(
 
     posed = _array(vertices.reshape(sets, -1, 3))
     faces = np.ascontiguousarray(mesh.faces.cpu().numpy(), dtype=np.int32).reshape(-1, 3)
+    if faces.size and not 0 <= faces.min() <= faces.max() < posed.shape[1]:
+        raise JigdollError(f"a face of the mesh names a vertex that is not there: there are {posed.shape[1]} vertices")
     painting = _paint(mesh, look)
     normals = _corner_normals(mesh, posed, faces) if look != "unlit" else np.zeros((sets, 0, 3, 3), np.float32)
     rgba = np.zeros((count, camera.height, camera.width, 4), np.float32)
