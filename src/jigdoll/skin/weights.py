@@ -299,24 +299,18 @@ def _diffuse(
     return out / total
 
 
-_SMALL = 2000
-"""Rows below which scipy's own factorisation is as fast."""
-
-
 def solve_spd(matrix, right: Float[ndarray, "rows columns"]) -> Float[ndarray, "rows columns"]:
     """Solve a sparse symmetric positive definite system for many right-hand sides with one factorisation."""
     from scipy.sparse.linalg import splu
 
     right = np.ascontiguousarray(right)
-    if matrix.shape[0] < _SMALL:
-        return splu(matrix.tocsc()).solve(right)
     try:
         from cholespy import CholeskySolverD, MatrixType  # type: ignore[attr-defined]
 
-        csc = matrix.tocsc()
-        solver = CholeskySolverD(
-            csc.shape[0], csc.indptr.astype(np.int32), csc.indices.astype(np.int32), csc.data, MatrixType.CSC
-        )
+        # As triplets: cholespy 2.2 reallocates the arrays of a compressed matrix, which belong to numpy.
+        triplets = matrix.tocoo()
+        rows, columns = triplets.row.astype(np.int32), triplets.col.astype(np.int32)
+        solver = CholeskySolverD(matrix.shape[0], rows, columns, triplets.data, MatrixType.COO)
         out = np.zeros_like(right)
         solver.solve(right, out)
         if np.isfinite(out).all():
