@@ -68,8 +68,7 @@ def film(
             pictures = draw_clip(asset, motion, style=style)[0]
     progress(0.9, "encoding")
     if sheet:
-        columns = int(np.ceil(np.sqrt(len(pictures) * 1.4)))
-        return video.write_picture(target, contact_sheet(to_uint8(pictures), columns))
+        return video.write_picture(target, contact_sheet(to_uint8(pictures), min(6, len(pictures))))
     return video.write(target, pictures, fps=fps)
 
 
