@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from jigdoll.errors import RigError
@@ -53,6 +53,10 @@ class Anatomy:
     skeleton: Skeleton
     points: Float[Tensor, "joints 3"]
     """The joints at rest [m], world."""
+    offsets: Float[Tensor, "joints 3"]
+    """From each joint's parent to it at rest [m], world."""
+    levels: tuple[tuple[Int[Tensor, " _"], Int[Tensor, " _"]], ...]
+    """The joints of each level of the tree below the root, and their parents."""
     R_world_joint: Float[Tensor, "joints 3 3"]
     """The joints' frames at rest."""
     plan: Plan
@@ -123,6 +127,8 @@ def study(skeleton: Skeleton) -> Anatomy:
     return Anatomy(
         skeleton=skeleton,
         points=points,
+        offsets=points - points[[max(parent, 0) for parent in skeleton.parents]],
+        levels=_levels(skeleton),
         R_world_joint=T[:, :3, :3],
         plan=plans[len(left)],
         legs=legs,
@@ -135,6 +141,17 @@ def study(skeleton: Skeleton) -> Anatomy:
         leg_length=sum(lengths) / len(lengths),
         body_length=float((points.amax(0) - points.amin(0)).max()),
     )
+
+
+def _levels(skeleton: Skeleton) -> tuple[tuple[Int[Tensor, " _"], Int[Tensor, " _"]], ...]:
+    """The tree, level by level."""
+    levels, above = [], {0}
+    while True:
+        joints = [joint for joint, parent in enumerate(skeleton.parents) if parent in above]
+        if not joints:
+            return tuple(levels)
+        levels.append((torch.tensor(joints), torch.tensor([skeleton.parents[joint] for joint in joints])))
+        above = set(joints)
 
 
 def _leg(skeleton: Skeleton, points: Float[Tensor, "joints 3"], limb: Limb, *, pairs: int) -> Leg:

@@ -46,13 +46,14 @@ class Puppet:
     def world(self) -> tuple[Float[Tensor, "frames joints 3 3"], Float[Tensor, "frames joints 3"]]:
         """The world turn D and the place of every joint."""
         if self._world is None:
-            points, parents = self.anatomy.points, self.anatomy.skeleton.parents
-            D, P = [self.turns[:, 0]], [points[0] + self.root]
-            for joint in range(1, len(parents)):
-                above = parents[joint]
-                D.append(D[above] @ self.turns[:, joint])
-                P.append(P[above] + D[above] @ (points[joint] - points[above]))
-            self._world = torch.stack(D, 1), torch.stack(P, 1)
+            a = self.anatomy
+            D = self.turns.clone()
+            P = (a.points[0] + self.root)[:, None].expand(-1, len(a.points), -1).clone()
+            for joints, above in a.levels:
+                D_above = D[:, above]
+                D[:, joints] = D_above @ self.turns[:, joints]
+                P[:, joints] = P[:, above] + (D_above @ a.offsets[joints, :, None])[..., 0]
+            self._world = D, P
         return self._world
 
     def above(self, joint: int) -> Turns:
