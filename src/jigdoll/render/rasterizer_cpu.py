@@ -2,7 +2,7 @@
 
 It uses as many threads as torch does (`torch.set_num_threads`). The thread count does not change a bit of the result.
 It computes in float32 (the projection in float64); float64 tensors are accepted and lose those digits: for float64
-truth use `rasterizer_reference`.
+truth use `rasterizer_reference`. It can be differentiated once. Opacities are meant to lie in 0..1.
 """
 
 import logging
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from jigdoll.errors import JigdollError
 from jigdoll.render.rasterizer import batch_shape, plain_colors, refuse_nonfinite
@@ -157,6 +158,7 @@ class _Rasterize(torch.autograd.Function):
         return rgba.to(means.dtype).view(*batch, *size, 4), depth.to(means.dtype).view(*batch, *size)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, g_rgba: Tensor | None, g_depth: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore
         drawing: _Drawing = ctx.drawing
         size = (len(drawing.views), drawing.height, drawing.width)

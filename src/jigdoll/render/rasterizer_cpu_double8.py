@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-from jigdoll.render.rasterizer_cpu_simd import LANES, float8, mask8
+from jigdoll.render.rasterizer_cpu_simd import LANES, mask8
 
 _DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
@@ -141,17 +141,6 @@ def scatter_rows(typingctx, array, first, last, stride, offset, a, b, c, d, e, f
 
 @intrinsic
 @no_type_check
-def wide(typingctx, x):
-    """Eight floats as eight doubles."""
-
-    def codegen(context, builder, signature, args):
-        return builder.fpext(args[0], _DOUBLES)
-
-    return double8(float8), codegen
-
-
-@intrinsic
-@no_type_check
 def pick(typingctx, mask, yes, no):
     """Lane by lane one or the other."""
 
@@ -160,18 +149,6 @@ def pick(typingctx, mask, yes, no):
         return builder.select(args[0], *sides)
 
     return double8(mask8, yes, no), codegen
-
-
-@intrinsic
-@no_type_check
-def lane_of(typingctx, mask, lane):
-    """One lane of a mask."""
-
-    def codegen(context, builder, signature, args):
-        index = builder.trunc(args[1], ir.IntType(32))
-        return builder.extract_element(args[0], index)
-
-    return types.boolean(mask8, types.intp), codegen
 
 
 def _unary(instructions, doc):
