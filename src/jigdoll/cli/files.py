@@ -85,7 +85,8 @@ def convert(
     if fresh:
         asset = replace(asset, source=None)
     options = ExportOptions(fps=fps, in_place=in_place, loop=loop)
-    said(save(target, asset, motions, options=options), "no clip" if not motions else "1 clip" if len(motions) == 1 else f"{len(motions)} clips")
+    count = "no clip" if not motions else "1 clip" if len(motions) == 1 else f"{len(motions)} clips"
+    said(save(target, asset, motions, options=options), count)
 
 
 def render(
