@@ -188,6 +188,15 @@ def test_a_leaf_with_flesh_beyond_it_gets_a_bone_only_if_asked():
     assert bool((leaf[end, 2] > 0.95).all())
 
 
+def test_a_leaf_that_is_called_a_tip_carries_nothing_unless_it_may():
+    neck = chain((0.1, 0, 0), (0.7, 0, 0), (1.2, 0, 0))
+    named = make_skeleton(("neck", "head", "head_tip"), neck.parents, neck.T_parent_joint)
+    options = HeatOptions(leaf_bones=True)
+    assert float(dense(heat_weights(tube(), named, options=options))[:, 2].max()) == 0
+    allowed = dense(heat_weights(tube(), named, options=options, carriers=(True, True, True)))
+    assert bool((allowed[tube().vertices[:, 0] > 1.6, 2] > 0.95).all())
+
+
 def test_joints_that_may_not_carry_weight_carry_none():
     got = dense(heat_weights(tube(), ARM, carriers=(False, True, True)))
     assert float(got[:, 0].max()) == 0

@@ -1,5 +1,6 @@
 """The segments that warm the skin, each moved by a joint."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ _SAMPLES = 9
 """Points of a bone that are asked whether they are inside."""
 _LEAF_RUN = 0.4
 """A leaf joint with flesh beyond it for this share of its parent's bone is no tip, it has a bone of its own."""
+_TIP = re.compile(r"(tip|end|leaf|nub)([._ -]?(l|r|left|right))?$", re.IGNORECASE)
+"""Names of leaf joints that only mark the end of their parent's bone."""
 _LEAF_REACH = 0.8
 """The bone of a leaf ends at this share of the way to the skin."""
 
@@ -86,9 +89,10 @@ def _leaf_bones(
     length = np.linalg.norm(way, axis=1)
     direction = way / np.where(length > 0, length, 1)[:, None]
     run, leaving = rays.exits(places[leaves], direction)
-    known = carriers is not None
-    fleshy = (length > 0) & leaving & np.isfinite(run) & (run > (0 if known else _LEAF_RUN) * length)
+    fleshy = (length > 0) & leaving & np.isfinite(run)
     if carriers is not None:
         fleshy &= carriers[leaves]
+    else:
+        fleshy &= (run > _LEAF_RUN * length) & np.array([not _TIP.search(skeleton.names[j]) for j in leaves], bool)
     leaves, reach = leaves[fleshy], np.minimum(_LEAF_REACH * run[fleshy], 3 * length[fleshy])
     return places[leaves], places[leaves] + reach[:, None] * direction[fleshy], leaves
