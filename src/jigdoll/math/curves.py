@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -43,8 +44,8 @@ def keyframes(
 
 def _monotone_slopes(times: Sequence[float], values: Sequence[float]) -> list[float]:
     """Weighted harmonic means of the neighbouring secants; zero where they disagree in sign, and at the ends."""
-    widths = [b - a for a, b in zip(times, times[1:], strict=False)]
-    secants = [(b - a) / w for a, b, w in zip(values, values[1:], widths, strict=False)]
+    widths = [b - a for a, b in pairwise(times)]
+    secants = [(b - a) / w for (a, b), w in zip(pairwise(values), widths, strict=True)]
     slopes = [0.0]
     for w0, w1, s0, s1 in zip(widths, widths[1:], secants, secants[1:], strict=False):
         if s0 * s1 <= 0:
