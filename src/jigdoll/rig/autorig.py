@@ -20,8 +20,9 @@ from torch import Tensor
 from jigdoll.asset.orientation import FrameGuess, guess_frame
 from jigdoll.errors import RigError
 from jigdoll.math.transforms import rigid_inverse
+from jigdoll.rig.autorig_bones import PlacedJoint
 from jigdoll.rig.autorig_curve import Curve, trace_curve
-from jigdoll.rig.autorig_place import PlacedJoint, place_joints
+from jigdoll.rig.autorig_place import place_joints
 from jigdoll.rig.autorig_solid import Solid, build_solid, check_mesh
 from jigdoll.rig.autorig_template import BodyPlan, fit_template
 from jigdoll.rig.kinematics import make_skeleton

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigdoll.errors import RigError
+from jigdoll.rig.autorig_bones import MIRROR, JointTree, PlacedJoint, along, joint_at, resampled
 from jigdoll.rig.autorig_curve import Branch, Curve
 from jigdoll.rig.autorig_solid import Solid
 from jigdoll.rig.autorig_template import BodyPlan, Pair
+from jigdoll.rig.autorig_trunk import Trunk, add_head, add_tail, trunk_ends
 
 Array = np.ndarray
-_MIRROR = np.array([-1.0, 1.0, 1.0])
-
 # Where knee, ankle and toe lie on the way from the hip to the tip of the toes, in shares of its length.
 _LEG_STYLES = {
     "flat feet": (0.40, 0.80, 0.92),
@@ -25,42 +25,6 @@ _LEG_STYLES = {
 }
 _ARM_STYLES = {"arm": (0.39, 0.75)}
 _WING_STYLES = {"wing": (0.30, 0.60)}
-_HEAD_SHARES = (0.5, 0.65, 0.8)
-"""Where the head begins on the way from the chest to its tip: for short, middling and long necks."""
-_FOLLOW = 0.02
-"""How far a bone may leave the centre line, in shares of the limb's length."""
-_LOOSE = 0.06
-"""How far a joint may lie from its usual share."""
-_LIFT = 0.22
-"""How far a back bone lies above the middle of the trunk, in parts of the trunk's half thickness."""
-
-
-@dataclass(frozen=True)
-class PlacedJoint:
-    """A joint before it becomes part of a skeleton."""
-
-    name: str
-    parent: str | None
-    point: tuple[float, float, float]
-
-
-class _Tree:
-    """Joints in the order in which they were added: parents first."""
-
-    def __init__(self) -> None:
-        self.joints: list[PlacedJoint] = []
-
-    def add(self, name: str, parent: str | None, point: Array) -> str:
-        self.joints.append(_joint(name, parent, point))
-        return name
-
-    def chain(self, names: list[str], parent: str, points: Array) -> str:
-        for name, point in zip(names, points, strict=True):
-            parent = self.add(name, parent, point)
-        return parent
-
-    def point(self, name: str) -> Array:
-        return np.array(next(joint.point for joint in self.joints if joint.name == name))
 
 
 def place_joints(solid: Solid, curve: Curve, plan: BodyPlan, *, joints: int | None = None) -> tuple[PlacedJoint, ...]:
@@ -78,22 +42,22 @@ def place_joints(solid: Solid, curve: Curve, plan: BodyPlan, *, joints: int | No
 
 def _plan_joints(solid: Solid, curve: Curve, plan: BodyPlan, counts: "_Counts") -> tuple[PlacedJoint, ...]:
     """The joints of a body plan with so many on the middle line."""
-    tree = _Tree()
+    tree = JointTree()
     legs = [_leg_points(pair, curve) for pair in plan.legs]
-    arms = _arm_points(plan.arms, solid) if plan.arms else None
+    arms = _arm_points(plan.arms, _arm_roots(plan, legs, solid)) if plan.arms else None
     wings = _wing_points(plan.wings, solid) if plan.wings else None
-    trunk = _Trunk(solid, curve, plan)
+    trunk = Trunk(solid, curve, plan)
 
-    pelvis, chest = _trunk_ends(trunk, plan, legs, arms, wings, solid)
+    pelvis, chest = trunk_ends(trunk, plan, legs, arms, wings, solid)
     tree.add("pelvis", None, trunk.back(pelvis))
     places = np.linspace(pelvis, chest, counts.spine + 2)[1:]
     names = [f"spine_{k + 1}" for k in range(counts.spine)] + ["chest"]
     tree.chain(names, "pelvis", np.array([trunk.back(s) for s in places]))
-    _add_head(tree, trunk, plan, chest, counts.neck, solid)
+    add_head(tree, trunk, plan, chest, counts.neck, solid)
     if plan.tail is not None:
-        _add_tail(tree, trunk, plan.tail, pelvis - 0.06 * solid.length, counts.tail)
+        add_tail(tree, trunk, plan.tail, pelvis - 0.06 * solid.length, counts.tail)
 
-    for side, sign in (("left", np.ones(3)), ("right", _MIRROR)):
+    for side, sign in (("left", np.ones(3)), ("right", MIRROR)):
         if arms is not None:
             parts = ["clavicle", "shoulder", "elbow", "wrist", "hand_tip"]
             start = 0 if plan.template == "biped" and plan.tail is None else 1
@@ -115,12 +79,12 @@ def _plan_joints(solid: Solid, curve: Curve, plan: BodyPlan, counts: "_Counts") 
 def _leg_points(pair: Pair, curve: Curve) -> Array:
     """Hip, knee, ankle, toe and tip of the left leg, averaged with the mirrored right one."""
     both = []
-    for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
+    for branch, sign in zip(pair.branches, (np.ones(3), MIRROR), strict=True):
         hip = _socket(branch, curve)
         tip, foot = _toe_tip(branch, hip)
         line = np.concatenate([hip[None], branch.curve[: branch.own + 1][::-1][:-1]])
         line = np.concatenate([_until_foot(line, tip, foot), tip[None]])
-        both.append(_along(line, _LEG_STYLES) * sign)
+        both.append(along(line, _LEG_STYLES) * sign)
     return 0.5 * (both[0] + both[1])
 
 
@@ -176,21 +140,40 @@ def _until_foot(line: Array, tip: Array, foot: float) -> Array:
     return line[: int(keep[-1]) + 1] if len(keep) else line[:1]
 
 
-def _arm_points(pair: Pair, solid: Solid) -> Array:
+def _arm_roots(plan: BodyPlan, legs: list[Array], solid: Solid) -> list[Array]:
+    """The balls of both shoulders; where most of an arm lies close to the flank they are high up on it."""
+    assert plan.arms is not None
+    roots = [_rooted(branch, solid) for branch in plan.arms.branches]
+    if plan.head is None or not legs or plan.template != "biped":
+        return roots
+    hip, neck = float(legs[-1][0][1]), float(plan.head.base[1])
+    flesh = solid.points(np.argwhere(solid.filled))
+    for k, branch in enumerate(plan.arms.branches):
+        height = hip + 0.8 * (neck - hip)
+        if branch.length > 0.5 * (neck - hip) or roots[k][1] > height - 0.1 * (neck - hip):
+            continue
+        ring = flesh[np.abs(flesh[:, 1] - height) < solid.size]
+        if len(ring):
+            edge = ring[(ring[:, 0] * np.sign(branch.base[0])).argmax()]
+            roots[k] = np.array([0.8 * edge[0], height, 0.5 * (edge[2] + branch.base[2])])
+    return roots
+
+
+def _arm_points(pair: Pair, roots: list[Array]) -> Array:
     """Shoulder, elbow, wrist and tip of the left arm, averaged with the mirrored right one."""
     both = []
-    for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
-        line = np.concatenate([_rooted(branch, solid)[None], branch.curve[: branch.own + 1][::-1]])
-        both.append(_along(line, _ARM_STYLES) * sign)
+    for branch, root, sign in zip(pair.branches, roots, (np.ones(3), MIRROR), strict=True):
+        line = np.concatenate([root[None], branch.curve[: branch.own + 1][::-1]])
+        both.append(along(line, _ARM_STYLES) * sign)
     return 0.5 * (both[0] + both[1])
 
 
 def _wing_points(pair: Pair, solid: Solid) -> Array:
     """Shoulder, elbow, wrist and tip of the left wing: the bones run near its leading edge."""
     both = []
-    for branch, sign in zip(pair.branches, (np.ones(3), _MIRROR), strict=True):
+    for branch, sign in zip(pair.branches, (np.ones(3), MIRROR), strict=True):
         line = np.concatenate([_rooted(branch, solid)[None], _leading_edge(branch)[::-1]])
-        both.append(_along(line, _WING_STYLES) * sign)
+        both.append(along(line, _WING_STYLES) * sign)
     return 0.5 * (both[0] + both[1])
 
 
@@ -212,177 +195,6 @@ def _leading_edge(branch: Branch) -> Array:
 def _clavicle(shoulder: Array, chest: Array) -> Array:
     """The inner end of the collar bone, near the middle at the height of the shoulder."""
     return np.array([0.15 * shoulder[0], shoulder[1], 0.5 * (shoulder[2] + chest[2])])
-
-
-def _along(line: Array, styles: dict[str, tuple[float, ...]]) -> Array:
-    """The joints on a centre line: ends fixed, those between where straight bones fit it and the shares are usual."""
-    line = _resampled(line, 49)
-    n = len(line) - 1
-    length = np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
-    gap = _chord_errors(line) / (n * (_FOLLOW * length) ** 2)
-    inner = np.arange(1, n)
-    best, chosen = np.inf, (n // 3, 2 * n // 3)
-    for shares in styles.values():
-        wish = [((inner / n - share) / _LOOSE) ** 2 / len(shares) for share in shares]
-        # Cheapest way through the joints in order, one after the other.
-        total = gap[0, inner] + wish[0]
-        before = []
-        for k in range(1, len(shares)):
-            step = total[:, None] + gap[np.ix_(inner, inner)]
-            step[np.tril_indices(len(inner))] = np.inf
-            before.append(step.argmin(0))
-            total = step.min(0) + wish[k]
-        total = total + gap[inner, n]
-        end = int(total.argmin())
-        if total[end] < best:
-            picks = [end]
-            for table in reversed(before):
-                picks.append(int(table[picks[-1]]))
-            best, chosen = float(total[end]), tuple(int(inner[p]) for p in reversed(picks))
-    return line[[0, *chosen, n]]
-
-
-def _chord_errors(line: Array) -> Array:
-    """[n n] sum of squared distances of the points between i and j from the straight bone i-j."""
-    n = len(line)
-    errors = np.zeros((n, n))
-    for i in range(n):
-        for j in range(i + 2, n):
-            bone = line[j] - line[i]
-            rest = line[i + 1 : j] - line[i]
-            t = np.clip(rest @ bone / (bone @ bone + 1e-12), 0, 1)
-            errors[i, j] = np.square(rest - t[:, None] * bone).sum()
-    return errors
-
-
-def _resampled(line: Array, count: int) -> Array:
-    """The same line with points at equal distances."""
-    step = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]
-    where = np.linspace(0, step[-1], count)
-    return np.stack([np.interp(where, step, line[:, k]) for k in range(3)], 1)
-
-
-# ------------------------------------------------------------------------------------------------------------- trunk
-
-
-class _Trunk:
-    """The axis of the body on the mirror plane, from the rump to the tip of the head, by arc length."""
-
-    def __init__(self, solid: Solid, curve: Curve, plan: BodyPlan) -> None:
-        head = plan.head.curve if plan.head is not None else _front_line(solid, curve, plan)
-        line = np.concatenate([_rear_line(curve, plan)[:-1], head[::-1]])
-        line = line * (0, 1, 1)
-        line = line[np.r_[True, np.linalg.norm(np.diff(line, axis=0), axis=1) > 1e-9]]
-        for _ in range(3):
-            line[1:-1] = 0.25 * line[:-2] + 0.5 * line[1:-1] + 0.25 * line[2:]
-        self.line = line
-        self.arc = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]
-        slope = np.gradient(line, axis=0)
-        level = np.abs(slope[:, 2]) / (np.linalg.norm(slope, axis=1) + 1e-12)
-        # A back bone lies above the middle of a level trunk.
-        self.lift = np.minimum(_LIFT * solid.depth_at(line), 0.03 * solid.length) * level
-        self.head_base = self.nearest(plan.head.base) if plan.head is not None else 0.8 * float(self.arc[-1])
-
-    @property
-    def end(self) -> float:
-        return float(self.arc[-1])
-
-    def at(self, s: float) -> Array:
-        return np.array([np.interp(s, self.arc, self.line[:, k]) for k in range(3)])
-
-    def back(self, s: float) -> Array:
-        """The back bone there."""
-        return self.at(s) + np.array([0.0, np.interp(s, self.arc, self.lift), 0.0])
-
-    def nearest(self, point: Array) -> float:
-        flat = (self.line - point) * (0, 1, 1)
-        return float(self.arc[int(np.linalg.norm(flat, axis=1).argmin())])
-
-
-def _rear_line(curve: Curve, plan: BodyPlan) -> Array:
-    """From the rump to the middle of the body."""
-    if plan.tail is not None:
-        return plan.tail.curve[plan.tail.own :]
-    if plan.legs:
-        hind = plan.legs[-1]
-        lines = [_resampled(b.curve[b.own :], 40) for b in hind.branches]
-        return 0.5 * (lines[0] + lines[1] * _MIRROR)
-    return curve.center[None] + np.array([[0.0, 0.0, -1e-3], [0.0, 0.0, 0.0]])
-
-
-def _front_line(solid: Solid, curve: Curve, plan: BodyPlan) -> Array:
-    """A straight line to the front of a body whose head does not stand out."""
-    voxels = solid.points(np.argwhere(solid.filled))
-    voxels = voxels[np.abs(voxels[:, 0]) < 1.5 * solid.size]
-    arrow = np.array([0.0, 1.0, 0.15]) if plan.template == "biped" else np.array([0.0, 0.3, 1.0])
-    tip = voxels[(voxels @ arrow).argmax()]
-    return np.linspace(tip, curve.center, 30)
-
-
-def _trunk_ends(
-    trunk: _Trunk, plan: BodyPlan, legs: list[Array], arms: Array | None, wings: Array | None, solid: Solid
-) -> tuple[float, float]:
-    """Where on the trunk the pelvis and the chest lie."""
-    pelvis = trunk.nearest(legs[-1][0]) if legs else 0.35 * trunk.head_base
-    if len(legs) == 1:
-        pelvis += 0.015 * solid.length
-    front = [limb[0] for limb in (arms, wings) if limb is not None] + ([legs[0][0]] if len(legs) > 1 else [])
-    if front:
-        chest = trunk.nearest(np.mean(front, axis=0))
-        chest -= (0.15 if plan.template == "biped" else 0.05) * (chest - pelvis)
-    else:
-        chest = pelvis + 0.65 * (trunk.head_base - pelvis)
-    return pelvis, max(chest, pelvis + 0.04 * solid.length)
-
-
-def _add_head(tree: _Tree, trunk: _Trunk, plan: BodyPlan, chest: float, necks: int, solid: Solid) -> None:
-    """Neck, head, the tip of the head, and the trunk of an elephant."""
-    start = tree.point("chest")
-    inner = trunk.line[trunk.arc > chest]
-    tip = _head_tip(plan, trunk)
-    # The way may lead on to a horn or an ear: leave it where it passes the snout.
-    stop = int(np.linalg.norm(inner - tip, axis=1).argmin()) if len(inner) else 0
-    line = _resampled(np.concatenate([start[None], inner[:stop], tip[None]]), 65)
-    hangs = _hanging_from(line, solid)
-    hose = line[hangs:]
-    line = line[: hangs + 1]
-    styles = {f"{h}": (*(h * (k + 1) / (necks + 1) for k in range(necks)), h) for h in _HEAD_SHARES}
-    joints = _along(line, styles)[1:]
-    tree.chain([f"neck_{k + 1}" for k in range(necks)] + ["head", "head_tip"], "chest", joints)
-    if len(hose) > 1:
-        names = [f"trunk_{k + 1}" for k in range(4)] + ["trunk_tip"]
-        tree.chain(names, "head", _resampled(hose, 6)[1:])
-
-
-def _hanging_from(line: Array, solid: Solid) -> int:
-    """Where a trunk begins that hangs down from the face by more than a fifth of the body; the end where none does."""
-    drop = np.diff(line[:, 1]) / (np.linalg.norm(np.diff(line, axis=0), axis=1) + 1e-12)
-    steep = np.flatnonzero(drop > -0.7)
-    first = int(steep[-1]) + 1 if len(steep) else 0
-    return first if line[first, 1] - line[-1, 1] > 0.2 * solid.length and 0 < first < len(line) - 3 else len(line) - 1
-
-
-def _head_tip(plan: BodyPlan, trunk: _Trunk) -> Array:
-    """The snout of a beast, the crown of someone upright with a flat face."""
-    if plan.head is None:
-        return trunk.line[-1]
-    voxels = plan.head.voxels[np.abs(plan.head.voxels[:, 0]) < 0.35 * np.abs(plan.head.voxels[:, 0]).max() + 1e-6]
-    snout = voxels[voxels[:, 2] >= np.quantile(voxels[:, 2], 0.985)].mean(0)
-    if plan.template == "biped":
-        crown = voxels[voxels[:, 1] >= np.quantile(voxels[:, 1], 0.985)].mean(0)
-        face = voxels[np.abs(voxels[:, 1] - snout[1]) < 0.1 * np.ptp(voxels[:, 1])]
-        middle, nape = np.median(face[:, 2]), np.quantile(face[:, 2], 0.02)
-        if snout[2] - middle < 1.6 * (middle - nape):
-            return crown * (0, 1, 1)
-    return snout * (0, 1, 1)
-
-
-def _add_tail(tree: _Tree, trunk: _Trunk, tail: Branch, root: float, count: int) -> None:
-    """Joints at equal distances from the root of the tail, a little behind the pelvis, to its tip."""
-    inside = np.array([trunk.at(s) for s in np.linspace(root, 0.0, 12)[:-1]]) if root > 0 else np.zeros((0, 3))
-    line = np.concatenate([inside, tail.curve[: tail.own + 1][::-1]]) * (0, 1, 1)
-    points = _resampled(line, count + 1)
-    tree.chain([f"tail_{k + 1}" for k in range(count)] + ["tail_tip"], "pelvis", points)
 
 
 @dataclass(frozen=True)
@@ -438,12 +250,12 @@ def _generic_joints(solid: Solid, curve: Curve, joints: int | None) -> tuple[Pla
         # A blob: one bone up the middle.
         top = solid.points(np.argwhere(solid.filled))[:, 1].max()
         end = np.array([0.0, 0.5 * (top + curve.center[1]), curve.center[2]])
-        return (_joint("pelvis", None, curve.center), _joint("limb_1_tip", "pelvis", end))
+        return (joint_at("pelvis", None, curve.center), joint_at("limb_1_tip", "pelvis", end))
     spacing = 0.1 * solid.length
     if joints is not None:
         total = sum(np.linalg.norm(np.diff(b.curve, axis=0), axis=1).sum() for b in branches)
         spacing = total / max(1, joints - 1)
-    tree = _Tree()
+    tree = JointTree()
     tree.add("pelvis", None, curve.center)
     for k, branch in enumerate(branches):
         line = branch.curve[::-1]
@@ -456,15 +268,10 @@ def _generic_joints(solid: Solid, curve: Curve, joints: int | None) -> tuple[Pla
                 parent, start = joint.name, at
         rest = line[start:]
         length = np.linalg.norm(np.diff(rest, axis=0), axis=1).sum()
-        points = _resampled(rest, max(2, round(length / spacing) + 1))[1:]
+        points = resampled(rest, max(2, round(length / spacing) + 1))[1:]
         names = [f"limb_{k + 1}_{i + 1}" for i in range(len(points) - 1)] + [f"limb_{k + 1}_tip"]
         tree.chain(names, parent, points)
     return tuple(tree.joints)
-
-
-def _joint(name: str, parent: str | None, point: Array) -> PlacedJoint:
-    x, y, z = (float(c) for c in point)
-    return PlacedJoint(name, parent, (x, y, z))
 
 
 def _rank(k: int, count: int) -> str:
@@ -476,7 +283,7 @@ def _rank(k: int, count: int) -> str:
     return f"{k + 1}_"
 
 
-def _leg_parent(k: int, legs: list[Array], tree: _Tree) -> str:
+def _leg_parent(k: int, legs: list[Array], tree: JointTree) -> str:
     """The joint of the trunk that a leg hangs on: the last pair on the pelvis, the others on what is nearest."""
     if k == len(legs) - 1:
         return "pelvis"

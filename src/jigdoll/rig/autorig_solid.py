@@ -106,9 +106,7 @@ def _simplified(vertices: Float[Tensor, "vertices 3"], faces: Int[Tensor, "faces
 
     used, f = np.unique(f, return_inverse=True)
     f = f.reshape(-1, 3)
-    v_small, f_small = fast_simplification.simplify(
-        v[used], f.astype(np.int32), target_count=_MOST_FACES
-    )[:2]
+    v_small, f_small = fast_simplification.simplify(v[used], f.astype(np.int32), target_count=_MOST_FACES)[:2]
     return np.asarray(v_small, dtype=np.float64), np.asarray(f_small, dtype=np.int64)
 
 
