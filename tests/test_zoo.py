@@ -179,13 +179,13 @@ def test_colours_are_painted_within_range(name: str) -> None:
 
 
 def test_the_same_seed_makes_the_same_character_and_another_seed_another() -> None:
-    first, again, other = (zoo.make("penguin", seed=seed) for seed in (7, 7, 8))
+    first, again, other = (zoo.make("rabbit", seed=seed) for seed in (7, 7, 8))
     assert torch.equal(first.mesh.vertices, again.mesh.vertices)
     assert torch.equal(first.mesh.colors, again.mesh.colors)
     assert torch.equal(first.weights.values, again.weights.values)
-    assert torch.equal(character("penguin").mesh.vertices, zoo.make("penguin").mesh.vertices)
+    assert torch.equal(character("rabbit").mesh.vertices, zoo.make("rabbit").mesh.vertices)
     assert not torch.equal(first.skeleton.T_parent_joint, other.skeleton.T_parent_joint)
-    assert first.skeleton.names == other.skeleton.names == character("penguin").skeleton.names
+    assert first.skeleton.names == other.skeleton.names == character("rabbit").skeleton.names
     difference = (first.mesh.colors.mean(0) - other.mesh.colors.mean(0)).abs().max()
     assert float(difference) > 0.01
 

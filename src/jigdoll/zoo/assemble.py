@@ -60,7 +60,7 @@ def _assemble(species: Species, build: Build, palette: Palette, *, seed: int, co
     body.sculpt(sculptor)
     center = sculptor.on_head(0, 0.5, 0.1) if species.family == "humanoid" else sculptor.on_head(0, 0, 0.45)
     lens = Lens(center, body.lens * sculptor.head_length / body.shrink, body.shrink)
-    count, relax = (_COARSE, 1) if coarse else (body.vertices, 2)
+    count, relax = (_COARSE, 1) if coarse else (body.vertices, 3)
     points, faces, normals = polygonize(sculptor.shapes, lens, vertices=count, relax=relax)
     distances = np.stack([distance(shape, points) for shape in sculptor.shapes], 1)
     canvas = Canvas(sculptor, points, normals, distances, palette, blur=0.4 * edge_lengths(points, faces), seed=seed)

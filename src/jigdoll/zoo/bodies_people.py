@@ -82,7 +82,7 @@ def paint_human(c: Canvas) -> None:
     belt = np.abs(c.y - c.sculptor.at("pelvis")[1] - 0.035)
     c.brush(c.region("shirt", "jeans") * smooth(-belt, -0.022, -0.014) * (1 - c.moved_by("shoulder")), "belt")
     _blush(c)
-    c.eyes(rim=(0.97, 0.96, 0.95), ring=0.36, pupil=0.18, lash=0.40)
+    c.eyes(rim=(0.97, 0.96, 0.95), ring=0.42, pupil=0.23, lash=0.40)
 
 
 def _dress(c: Canvas, *, sleeve: float, collar: bool) -> None:
@@ -92,7 +92,7 @@ def _dress(c: Canvas, *, sleeve: float, collar: bool) -> None:
     arm = lower - upper
     mirrored = np.stack([np.abs(c.x), c.y, c.z], 1)
     along = (mirrored - upper) @ arm / (arm @ arm)
-    c.brush(c.region("sleeve") * smooth(along, sleeve, sleeve + 0.04), "skin")
+    c.brush(c.region("sleeve", "skin") * c.moved_by("shoulder", "elbow") * smooth(along, sleeve, sleeve + 0.04), "skin")
     waist = s.at("pelvis")[1] + 0.02
     c.brush(c.region("shirt") * smooth(-(c.y - waist), 0.0, 0.012) * (1 - c.moved_by("shoulder")), "jeans")
     if collar:

@@ -22,21 +22,21 @@ def sculpt_crocodile(s: Sculptor) -> None:
     torso(
         s,
         [
-            ("pelvis", -0.01, -0.06, 0.185, 0.125),
-            ("spine_1", -0.03, 0.0, 0.235, 0.145),
-            ("spine_2", -0.03, 0.0, 0.240, 0.150),
-            ("chest", -0.02, 0.0, 0.200, 0.135),
+            ("pelvis", -0.01, -0.06, 0.200, 0.150),
+            ("spine_1", -0.03, 0.0, 0.255, 0.175),
+            ("spine_2", -0.03, 0.0, 0.260, 0.180),
+            ("chest", -0.02, 0.0, 0.215, 0.165),
         ],
     )
-    neck(s, [0.135, 0.125, 0.115], width=1.25)
+    neck(s, [0.155, 0.145, 0.130], width=1.2)
     joints = s.line("tail")
-    stations = zip(("pelvis", *joints, "tail_tip"), (0.135, 0.130, 0.112, 0.092, 0.074, 0.056, 0.022), strict=True)
+    stations = zip(("pelvis", *joints, "tail_tip"), (0.150, 0.145, 0.125, 0.102, 0.080, 0.060, 0.026), strict=True)
     s.tube(
         [(s.at(name), s.girth.torso * r) for name, r in stations], ("pelvis", *joints), "coat", k=0.05, flat=(0.85, 1.0)
     )
     for stem in ("front_", "hind_"):
         thigh(s, stem, (0.10, 0.085, 0.10))
-        s.leg(stem, [0.085, 0.066, 0.048, 0.042])
+        s.leg(stem, [0.095, 0.076, 0.056, 0.046])
         toe, tip = s.at(f"left_{stem}toe"), s.at(f"left_{stem}toe_tip")
         way = tip - toe
         s.ball(
@@ -57,7 +57,7 @@ def sculpt_crocodile(s: Sculptor) -> None:
     f = s.girth.feature
     spine = ["tail_tip", *reversed(joints), "pelvis", *s.line("spine"), "chest", "neck_1", "head"]
     for point, owner, share in _along(s, spine, 44)[2:-1]:
-        height = float(np.interp(share, [0, 0.2, 0.52, 0.75, 1], [0.045, 0.085, 0.130, 0.135, 0.105])) * s.girth.torso
+        height = float(np.interp(share, [0, 0.2, 0.52, 0.75, 1], [0.045, 0.095, 0.152, 0.160, 0.125])) * s.girth.torso
         chain = (owner,) if owner != "tail_tip" else (joints[-1],)
         if share < 0.36:
             s.cone(

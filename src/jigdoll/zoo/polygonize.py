@@ -39,7 +39,7 @@ class Lens:
 
 
 def polygonize(
-    shapes: Sequence[Shape], lens: Lens, *, vertices: int, relax: int = 2
+    shapes: Sequence[Shape], lens: Lens, *, vertices: int, relax: int = 3
 ) -> tuple[Float[ndarray, "vertices 3"], Int[ndarray, "faces 3"], Float[ndarray, "vertices 3"]]:
     """Vertices, faces and unit normals of the body's surface, of about so many vertices."""
     low, high = _bounds(shapes)
