@@ -197,7 +197,19 @@ def print_bends(console: Console, species: list[str]) -> list[dict[str, float | 
     from skin_bends import bend_report
 
     table = Table(title="Joints bent by 45 degrees, the worst of each character: volume change and newly cut faces")
-    columns = ("", "limb joints", "volume", "at", "cut", "at", "heads: volume", "cut", "own weights: volume", "cut")
+    columns = (
+        "",
+        "limb joints",
+        "volume",
+        "at",
+        "cut",
+        "at",
+        "freer side",
+        "heads: volume",
+        "cut",
+        "own weights: volume",
+        "cut",
+    )
     for column in columns:
         table.add_column(column, justify="right" if column else "left")
     reports = []
@@ -207,6 +219,7 @@ def print_bends(console: Console, species: list[str]) -> list[dict[str, float | 
         report, own = bend_report(ours), bend_report(asset)
         reports.append({"species": name, **report, **{f"own_{key}": value for key, value in own.items()}})
         limbs = (f"{report['volume']:.1%}", str(report["volume_at"]), f"{report['cut']:.2%}", str(report["cut_at"]))
+        limbs += (f"{report['cut_free']:.2%}",)
         heads = (f"{report['head_volume']:.1%}", f"{report['head_cut']:.2%}")
         table.add_row(name, f"{report['joints']:.0f}", *limbs, *heads, f"{own['volume']:.1%}", f"{own['cut']:.2%}")
     console.print(table)
