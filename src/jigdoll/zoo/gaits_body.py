@@ -45,7 +45,8 @@ def ride(puppet: Puppet, style: Style, stepping: Stepping, course: Course, t: Cu
     )
     carry(puppet, D_pelvis, D_chest, centre, heading)
     nod = style.head - 0.08 * spare + style.nod * wave(cycle, left + 0.1, times=2.0 if hind[1] > 0.25 else 1.0)
-    look = euler(heading + 0 * t, 0 * t, nod)
+    # The head is already where the course will lead in a moment.
+    look = euler(course(t + 0.6 * stepping.period)[1], 0 * t, nod)
     puppet.lead(a.neck, look)
     wag_tail(puppet, cycle, left, sway=style.tail_sway, lift=style.tail_lift, bounce=0.3 * style.bob)
     swing_arms(puppet, style, cycle, hind)
