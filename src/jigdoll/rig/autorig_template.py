@@ -110,8 +110,13 @@ def fit_template(solid: Solid, curve: Curve, *, template: str = "auto") -> BodyP
     def named(label: Label) -> list[Pair]:
         return [pair for pair, given in zip(pairs, labels, strict=True) if given == label]
 
-    extras = [branch for pair in named("extra") for branch in pair.branches]
+    extras = [*(branch for pair in named("extra") for branch in pair.branches), *others]
     legs = sorted(named("leg"), key=lambda pair: -_standing_z(pair))
+    if chosen.name == "biped" and tail is not None and head is not None and legs:
+        hips = legs[-1].mean("base")[1]
+        if tail.voxels[:, 1].mean() > hips + 0.3 * (head.base[1] - hips):
+            # Too high for a tail: a rucksack.
+            extras, tail = [*extras, tail], None
     arms, wings = named("arm"), named("wing")
     return BodyPlan(
         chosen.name,
@@ -120,7 +125,7 @@ def fit_template(solid: Solid, curve: Curve, *, template: str = "auto") -> BodyP
         wings[0] if wings else None,
         head,
         tail,
-        (*extras, *others),
+        tuple(extras),
         cost,
     )
 
