@@ -133,8 +133,8 @@ def reconstruct(asset: RiggedAsset, iterations: int) -> dict[str, float | str]:
     return {
         "asset": asset.name,
         "gaussians": fitted.means.shape[0],
-        "bound [dB]": likeness(asset, start),
-        "fitted [dB]": likeness(asset, fitted),
+        "bound, dB": likeness(asset, start),
+        "fitted, dB": likeness(asset, fitted),
         "seconds": wall,
         "CPU seconds": cpu,
     }
@@ -159,7 +159,7 @@ def main(options: Options) -> None:
     chains = [chain(fox, frames=frames, gaussians=count, repeat=repeat) for frames, count in sizes]
     for row in chains:
         row["CPU / matmul"] = row["whole CPU"] / unit
-    show(console, f"64 x 64, forward + backward [ms], {options.threads} threads; matmul {unit:.1f} ms", chains)
+    show(console, f"64 x 64, forward + backward in ms, {options.threads} threads; matmul {unit:.1f} ms", chains)
     assets = [fox]
     files = ["rigged/khronos/Fox.glb", "unrigged/odedstein/spot_low_resolution.obj"]
     if not options.quick:
