@@ -147,11 +147,10 @@ class Sculptor:
         owner: str = "head",
         both: bool = False,
         carve: bool = False,
-        pitch: float = 0.0,
     ) -> None:
-        """An ellipsoid on the head, all in head lengths along the head's own axes; `pitch` tips it nose down."""
+        """An ellipsoid on the head, all in head lengths along the head's own axes."""
         h = self.head_length
-        frame = _pitched(self.head_frame, pitch)
+        frame = self.head_frame
         blend = None if k is None else k * h
         self.ball(
             self.on_head(*center), h * np.asarray(radii), owner, region, k=blend, frame=frame, both=both, carve=carve
@@ -291,8 +290,3 @@ def _frame(axis: ndarray, side: ndarray) -> ndarray:
         across = np.cross(axis, [0.0, 0.0, 1.0] if abs(axis[2]) < 0.9 else [0.0, 1.0, 0.0])
     across = across / np.linalg.norm(across)
     return np.stack([across, np.cross(axis, across), axis])
-
-
-def _pitched(frame: ndarray, pitch: float) -> ndarray:
-    c, s = np.cos(pitch), np.sin(pitch)
-    return np.stack([frame[0], c * frame[1] + s * frame[2], -s * frame[1] + c * frame[2]])
