@@ -149,6 +149,34 @@ def test_a_symmetric_body_gets_a_symmetric_skeleton(dog: AutoRig) -> None:
             np.testing.assert_allclose(point(dog, name) * (-1, 1, 1), other, atol=1e-5)
 
 
+def test_in_the_middle_of_a_step_each_leg_keeps_its_own_joints() -> None:
+    upper = [bone for bone in MAN_BONES if min(bone[0][1], bone[1][1]) > 0.86]
+    step = [
+        bone
+        for x, swing in ((0.11, 0.35), (-0.11, -0.35))
+        for bone in (
+            ((x, 0.85, 0.0), (x, 0.09, swing), 0.06),
+            ((x, 0.05, swing - 0.02), (x, 0.05, swing + 0.18), 0.05),
+        )
+    ]
+    rig = autorig(bare_mesh(capsules(*upper, *step)), up=(0, 1, 0), forward=(0, 0, 1))
+    assert kinds(rig)["leg"] == 2
+    assert np.linalg.norm(point(rig, "left_toe_tip") - (0.11, 0.05, 0.55)) < 0.08
+    assert np.linalg.norm(point(rig, "right_toe_tip") - (-0.11, 0.05, -0.15)) < 0.08
+    for side, x, swing in (("left", 0.11, 0.35), ("right", -0.11, -0.35)):
+        ankle = point(rig, f"{side}_ankle")
+        assert from_segment(ankle[None], (x, 0.85, 0.0), (x, 0.09, swing))[0] < 0.06
+
+
+def test_a_mesh_of_many_faces_is_decimated_and_gets_the_same_skeleton(dog: AutoRig) -> None:
+    fine = DOG.subdivide().subdivide()
+    assert len(fine.faces) > 50_000
+    rig = autorig(bare_mesh(fine))
+    assert rig.skeleton.names == dog.skeleton.names
+    for name in dog.skeleton.names:
+        assert np.linalg.norm(point(rig, name) - point(dog, name)) < 0.06, name
+
+
 def test_the_rig_follows_the_mesh_when_the_mesh_is_turned_and_scaled(dog: AutoRig) -> None:
     # Z up, facing -Y, in centimetres: (x, y, z) -> 100 (x, -z, y).
     turn = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], dtype=float)

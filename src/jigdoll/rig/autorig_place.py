@@ -43,9 +43,13 @@ def place_joints(solid: Solid, curve: Curve, plan: BodyPlan, *, joints: int | No
 def _plan_joints(solid: Solid, curve: Curve, plan: BodyPlan, counts: "_Counts") -> tuple[PlacedJoint, ...]:
     """The joints of a body plan with so many on the middle line."""
     tree = JointTree()
-    legs = [_leg_points(pair, curve) for pair in plan.legs]
-    arms = _arm_points(plan.arms, _arm_roots(plan, legs, solid)) if plan.arms else None
-    wings = _wing_points(plan.wings, solid) if plan.wings else None
+    # Left and right chains, both as if on the left; in a symmetric body they are the same.
+    both_legs = [_evened(_leg_points(pair, curve), solid) for pair in plan.legs]
+    legs = [both.mean(0) for both in both_legs]
+    both_arms = _evened(_arm_points(plan.arms, _arm_roots(plan, legs, solid)), solid) if plan.arms else None
+    both_wings = _evened(_wing_points(plan.wings, solid), solid) if plan.wings else None
+    arms = None if both_arms is None else both_arms.mean(0)
+    wings = None if both_wings is None else both_wings.mean(0)
     trunk = Trunk(solid, curve, plan)
 
     pelvis, chest = trunk_ends(trunk, plan, legs, arms, wings, solid)
@@ -57,27 +61,33 @@ def _plan_joints(solid: Solid, curve: Curve, plan: BodyPlan, counts: "_Counts") 
     if plan.tail is not None:
         add_tail(tree, trunk, plan.tail, pelvis - 0.06 * solid.length, counts.tail)
 
-    for side, sign in (("left", np.ones(3)), ("right", MIRROR)):
-        if arms is not None:
+    for hand, (side, sign) in enumerate((("left", np.ones(3)), ("right", MIRROR))):
+        if both_arms is not None:
             parts = ["clavicle", "shoulder", "elbow", "wrist", "hand_tip"]
             start = 0 if plan.template == "biped" and plan.tail is None else 1
-            points = np.concatenate([_clavicle(arms[0], tree.point("chest"))[None], arms])
+            arm = both_arms[hand]
+            points = np.concatenate([_clavicle(arm[0], tree.point("chest"))[None], arm])
             tree.chain([f"{side}_{part}" for part in parts[start:]], "chest", points[start:] * sign)
-        if wings is not None:
+        if both_wings is not None:
             parts = ["wing_shoulder", "wing_elbow", "wing_wrist", "wing_tip"]
-            tree.chain([f"{side}_{part}" for part in parts], "chest", wings * sign)
-        for k, leg in enumerate(legs):
+            tree.chain([f"{side}_{part}" for part in parts], "chest", both_wings[hand] * sign)
+        for k, leg in enumerate(both_legs):
             parts = ["hip", "knee", "ankle", "toe", "toe_tip"]
             stem = f"{side}_{_rank(k, len(legs))}"
-            tree.chain([stem + part for part in parts], _leg_parent(k, legs, tree), leg * sign)
+            tree.chain([stem + part for part in parts], _leg_parent(k, legs, tree), leg[hand] * sign)
     return tuple(tree.joints)
 
 
 # ------------------------------------------------------------------------------------------------------------- limbs
 
 
+def _evened(both: Array, solid: Solid) -> Array:
+    """The two sides averaged where the body is symmetric, each as it stands in the middle of a step."""
+    return np.broadcast_to(both.mean(0), both.shape) if solid.mirrored else both
+
+
 def _leg_points(pair: Pair, curve: Curve) -> Array:
-    """Hip, knee, ankle, toe and tip of the left leg, averaged with the mirrored right one."""
+    """[2 5 3] hip, knee, ankle, toe and tip of the left leg and of the mirrored right one."""
     both = []
     for branch, sign in zip(pair.branches, (np.ones(3), MIRROR), strict=True):
         hip = _socket(branch, curve)
@@ -85,7 +95,7 @@ def _leg_points(pair: Pair, curve: Curve) -> Array:
         line = np.concatenate([hip[None], branch.curve[: branch.own + 1][::-1][:-1]])
         line = np.concatenate([_until_foot(line, tip, foot), tip[None]])
         both.append(along(line, _LEG_STYLES) * sign)
-    return 0.5 * (both[0] + both[1])
+    return np.stack(both)
 
 
 def _socket(branch: Branch, curve: Curve) -> Array:
@@ -160,21 +170,21 @@ def _arm_roots(plan: BodyPlan, legs: list[Array], solid: Solid) -> list[Array]:
 
 
 def _arm_points(pair: Pair, roots: list[Array]) -> Array:
-    """Shoulder, elbow, wrist and tip of the left arm, averaged with the mirrored right one."""
+    """[2 4 3] shoulder, elbow, wrist and tip of the left arm and of the mirrored right one."""
     both = []
     for branch, root, sign in zip(pair.branches, roots, (np.ones(3), MIRROR), strict=True):
         line = np.concatenate([root[None], branch.curve[: branch.own + 1][::-1]])
         both.append(along(line, _ARM_STYLES) * sign)
-    return 0.5 * (both[0] + both[1])
+    return np.stack(both)
 
 
 def _wing_points(pair: Pair, solid: Solid) -> Array:
-    """Shoulder, elbow, wrist and tip of the left wing: the bones run near its leading edge."""
+    """[2 4 3] shoulder, elbow, wrist and tip of both wings: the bones run near the leading edge."""
     both = []
     for branch, sign in zip(pair.branches, (np.ones(3), MIRROR), strict=True):
         line = np.concatenate([_rooted(branch, solid)[None], _leading_edge(branch)[::-1]])
         both.append(along(line, _WING_STYLES) * sign)
-    return 0.5 * (both[0] + both[1])
+    return np.stack(both)
 
 
 def _leading_edge(branch: Branch) -> Array:

@@ -134,14 +134,16 @@ def _pair_up(curve: Curve, solid: Solid) -> tuple[list[Pair], list[Branch]]:
     """Branches that mirror each other, the best match first; the rest are single."""
     free = list(range(len(curve.branches)))
     matches = []
+    # In the middle of a step the ends of two legs are far apart, their roots are not.
+    trust = 0.5 if solid.mirrored else 0.15
     for i in free:
         for j in free[i + 1 :]:
             a, b = curve.branches[i], curve.branches[j]
             if a.tip[0] * b.tip[0] >= 0 and a.base[0] * b.base[0] >= 0:
                 continue
             flip = np.array([-1.0, 1.0, 1.0])
-            apart = np.linalg.norm(a.base - flip * b.base) + 0.5 * np.linalg.norm(a.tip - flip * b.tip)
-            apart += 0.5 * abs(a.prominence - b.prominence)
+            apart = np.linalg.norm(a.base - flip * b.base) + trust * np.linalg.norm(a.tip - flip * b.tip)
+            apart += trust * abs(a.prominence - b.prominence)
             matches.append((apart / solid.length, i, j))
     pairs: list[Pair] = []
     for apart, i, j in sorted(matches):
