@@ -18,6 +18,7 @@ from jigdoll.render.draw import (
     contact_sheet,
     draw_bones,
     draw_clip,
+    draw_clip_in_pieces,
     draw_turntable,
     picture_of,
     to_uint8,
@@ -60,15 +61,19 @@ def film(
     )
     sheet = target.suffix.lower() == ".png"
     progress(0.1, "drawing")
-    with torch.no_grad():
-        if motion is None:
-            pictures = draw_turntable(asset, style=style, frames=frames if sheet else round(2 * fps))[0]
-        else:
-            motion = _picked(motion, frames) if sheet else resample(motion, fps)
-            pictures = draw_clip(asset, motion, style=style)[0]
+    if motion is None:
+        with torch.no_grad():
+            pictures = torch.from_numpy(to_uint8(draw_turntable(asset, style=style, frames=frames if sheet else 48)[0]))
+    else:
+        motion = _picked(motion, frames) if sheet else resample(motion, fps)
+        pieces = []
+        for piece in draw_clip_in_pieces(asset, motion, style=style):
+            pieces.append(torch.from_numpy(piece[0]))
+            progress(0.1 + 0.8 * sum(map(len, pieces)) / len(motion), "drawing")
+        pictures = torch.cat(pieces)
     progress(0.9, "encoding")
     if sheet:
-        return video.write_picture(target, contact_sheet(to_uint8(pictures), min(6, len(pictures))))
+        return video.write_picture(target, contact_sheet(pictures.numpy(), min(6, len(pictures))))
     return video.write(target, pictures, fps=fps)
 
 

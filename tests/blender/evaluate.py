@@ -103,7 +103,8 @@ def _play(scene, track: str, resting: list) -> None:
 
 def _span(scene, track: str) -> tuple[float, float]:
     """First and last key of everything that the clip moves, morph targets aside."""
-    actions = [t.strips[0].action for o in scene.objects if o.animation_data for t in o.animation_data.nla_tracks if t.name == track]
+    moved = [o.animation_data for o in scene.objects if o.animation_data]
+    actions = [t.strips[0].action for data in moved for t in data.nla_tracks if t.name == track]
     return min(a.frame_range[0] for a in actions), max(a.frame_range[1] for a in actions)
 
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from jigdoll.splats.threads import on_torch_threads
+from jigdoll.skin.threads import on_torch_threads
 from jigdoll.types import Camera, Gaussians, Rendering
 
 

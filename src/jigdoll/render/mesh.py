@@ -16,7 +16,7 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError
 from jigdoll.math.colors import linear_to_srgb, srgb_to_linear
-from jigdoll.splats.threads import on_torch_threads
+from jigdoll.skin.threads import on_torch_threads
 from jigdoll.types import Camera, Material, Mesh, Rendering
 
 Look = Literal["lit", "unlit", "clay"]

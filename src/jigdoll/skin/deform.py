@@ -60,18 +60,20 @@ class _Skin(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, joints: Tensor, values: Tensor, rows: Tensor) -> Tensor:
         from jigdoll.skin import kernels
+        from jigdoll.skin.threads import on_torch_threads
 
         ctx.save_for_backward(points, joints, values, rows)
         frames = rows.shape[2]
         out = torch.empty(frames, points.shape[0], 3, dtype=points.dtype)
         if out.numel():
-            with _threads_of_torch():
-                kernels.skin_forward(*_arrays(points, joints, values), _blocks(rows), frames, _CHUNKS, out.numpy())
+            arrays = _arrays(points, joints, values)
+            on_torch_threads(kernels.skin_forward, *arrays, _blocks(rows), frames, _CHUNKS, out.numpy())
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, Tensor | None, Tensor | None]:
         from jigdoll.skin import kernels
+        from jigdoll.skin.threads import on_torch_threads
 
         points, joints, values, rows = ctx.saved_tensors
         (grad,) = grads
@@ -84,10 +86,10 @@ class _Skin(torch.autograd.Function):
         grad_values = grad.new_zeros((len(blocks), *values.shape) if want_values else (0,) * 3)
         if grad.numel():
             outputs = (parts.numpy(), grad_points.numpy(), grad_values.numpy())
-            with _threads_of_torch():
-                kernels.skin_backward(
-                    *_arrays(points, joints, values), blocks, frames, _CHUNKS, grad.contiguous().numpy(), *outputs
-                )
+            arrays = _arrays(points, joints, values)
+            on_torch_threads(
+                kernels.skin_backward, *arrays, blocks, frames, _CHUNKS, grad.contiguous().numpy(), *outputs
+            )
         grad_rows = parts.sum(1).permute(1, 2, 0, 3).reshape(num_joints, 12, -1)[..., :frames] if want_rows else None
         return (
             grad_points.sum(0) if want_points else None,
@@ -114,18 +116,3 @@ def _blocks(rows: Tensor) -> Any:
     count = -(-frames // width)
     padded = torch.nn.functional.pad(rows.detach(), (0, count * width - frames))
     return padded.reshape(joints, twelve, count, width).permute(2, 0, 1, 3).contiguous().numpy()
-
-
-class _threads_of_torch:
-    """Runs numba on as many threads as torch was told to use."""
-
-    def __enter__(self) -> None:
-        import numba
-
-        self.before = numba.get_num_threads()
-        numba.set_num_threads(max(1, min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)))  # type: ignore[attr-defined]
-
-    def __exit__(self, *_: object) -> None:
-        import numba
-
-        numba.set_num_threads(self.before)

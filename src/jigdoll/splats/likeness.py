@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.splats.threads import on_torch_threads
+from jigdoll.skin.threads import on_torch_threads
 
 _STEPS = np.arange(-5, 6)
 WINDOW = np.exp(-0.5 * (_STEPS / 1.5) ** 2) / np.exp(-0.5 * (_STEPS / 1.5) ** 2).sum()

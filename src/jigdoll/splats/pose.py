@@ -15,7 +15,7 @@ from torch import Tensor
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import quaternion_to_matrix
 from jigdoll.rig.kinematics import skin_transforms
-from jigdoll.splats.threads import on_torch_threads
+from jigdoll.skin.threads import on_torch_threads
 from jigdoll.types import Gaussians, Pose, Skeleton, SkinnedGaussians, Weights
 
 
