@@ -145,8 +145,8 @@ def _toe_tip(branch: Branch, hip: Array) -> tuple[Array, float]:
 
 def _until_foot(line: Array, tip: Array, foot: float) -> Array:
     """The centre line down to the foot: what follows would run to whichever toe is farthest."""
-    far = np.linalg.norm(line - tip, axis=1) > 1.2 * foot
-    keep = np.flatnonzero(far)
+    gap = np.linalg.norm(line - tip, axis=1)
+    keep = np.flatnonzero(gap[: int(gap.argmin()) + 1] > 1.2 * foot)
     return line[: int(keep[-1]) + 1] if len(keep) else line[:1]
 
 
