@@ -1,16 +1,12 @@
 """Verbs that make a body posable or drawable: rig, skin, splat."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tyro.conf import Positional
 
 from jigdoll.cli.shared import Forward, Scale, Up, console, open_character, progress_bar, said
 from jigdoll.errors import JigdollError
-
-if TYPE_CHECKING:
-    from jigdoll.types import RiggedAsset
 
 Template = Literal["auto", "biped", "bird", "theropod", "quadruped", "hexapod", "octopod", "serpent", "generic"]
 Formula = Literal["refined", "paper"]
@@ -45,6 +41,8 @@ def rig(
     """
     from jigdoll.export import save
     from jigdoll.gallery import rig_sheet
+    from jigdoll.rig.kinematics import rest_transforms
+    from jigdoll.rig.markers import read_markers, write_markers
     from jigdoll.rigging import rig_asset
 
     asset = open_character(source, up=up, forward=forward, scale=scale)
@@ -53,7 +51,7 @@ def rig(
             asset,
             template=template,
             joints=joints,
-            markers=None if markers is None else _read_markers(markers),
+            markers=None if markers is None else read_markers(markers),
             formula=weights,
             progress=progress,
         )
@@ -65,7 +63,10 @@ def rig(
     if picture is not None:
         said(picture)
     if save_markers is not None:
-        said(_write_markers(save_markers, rigged))
+        places = rest_transforms(rigged.skeleton)[:, :3, 3].tolist()
+        named = {name: (x, y, z) for name, (x, y, z) in zip(rigged.skeleton.names, places, strict=True)}
+        write_markers(save_markers, named)
+        said(save_markers)
 
 
 def skin(
@@ -141,28 +142,3 @@ def splat(
             )
     said(ply.write(target, splats, weights=with_weights), f"{len(splats.means)} splats")
     console().print(f"likeness to the mesh on unseen views: {likeness(asset, splats):.1f} dB", highlight=False)
-
-
-def _read_markers(path: Path) -> dict[str, list[float]]:
-    from jigdoll.formats.files import read_limited
-
-    try:
-        found = json.loads(read_limited(path, 1 << 20))
-    except ValueError as error:
-        raise JigdollError(f"{path.name}: not a JSON file ({error})") from None
-    good = isinstance(found, dict) and all(
-        isinstance(place, list) and len(place) == 3 and all(type(x) in (int, float) for x in place)
-        for place in found.values()
-    )
-    if not good:
-        raise JigdollError(f'{path.name}: markers look like {{"left_knee": [x, y, z], ...}}, in metres')
-    return {name: [float(x) for x in place] for name, place in found.items()}
-
-
-def _write_markers(path: Path, rigged: "RiggedAsset") -> Path:
-    from jigdoll.formats.files import write_bytes
-    from jigdoll.rig.kinematics import rest_transforms
-
-    places = rest_transforms(rigged.skeleton)[:, :3, 3].tolist()
-    named = {name: [round(x, 5) for x in place] for name, place in zip(rigged.skeleton.names, places, strict=True)}
-    return write_bytes(path, json.dumps(named, indent=1).encode())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jigdoll.errors import FileFormatError
+from jigdoll.formats.files import read_limited, write_bytes
 
 Markers = dict[str, tuple[float, float, float]]
 
@@ -13,9 +14,7 @@ Markers = dict[str, tuple[float, float, float]]
 def read_markers(path: Path) -> Markers:
     """Read `{"left_knee": [x, y, z], ...}`, in the mesh's own frame and unit."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileFormatError(f"{path}: the markers cannot be read: {error.strerror}") from error
+        content = json.loads(read_limited(path, 1 << 20).decode("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise FileFormatError(f"{path}: the markers are not JSON: {error}") from error
     if not isinstance(content, dict):
@@ -34,4 +33,4 @@ def read_markers(path: Path) -> Markers:
 def write_markers(path: Path, markers: Mapping[str, tuple[float, float, float]]) -> None:
     """Write markers for a person to edit, one joint per line."""
     lines = [f"  {json.dumps(name)}: {json.dumps([round(c, 5) for c in point])}" for name, point in markers.items()]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_bytes(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
