@@ -1,5 +1,6 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
+BLENDER_PYTHON ?= python3.11  # Blender's module is built for this one only
 VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
@@ -19,12 +20,12 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev  ## The quick form of every benchmark.
 	$(BIN)/pip install -q -r requirements-bench.txt -c requirements-dev.lock
-	for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
+	for file in $(wildcard benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
 
 test-blender: $(VENV)/.dev .venv-blender/.done  ## Blender as the judge of what we read and write.
-	JIGDOLL_BLENDER_PYTHON=$(CURDIR)/.venv-blender/bin/python $(BIN)/python -m pytest tests/test_blender.py tests/test_fbx.py
+	JIGDOLL_BLENDER_PYTHON=$(CURDIR)/.venv-blender/bin/python $(BIN)/python -m pytest tests/test_blender.py tests/test_fbx.py tests/test_bvh.py tests/test_usd.py
 
-# torch first and alone: its pin decides that no CUDA package is pulled in.
+# torch first and alone, by its exact version: a looser wish would fetch the newest build with its CUDA packages.
 $(VENV)/.core: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q torch==2.13.0
@@ -41,7 +42,7 @@ tests/validator/node_modules:
 	-cd tests/validator && npm install --silent --no-audit --no-fund --no-package-lock
 
 .venv-blender/.done:
-	$(PYTHON) -m venv .venv-blender
+	$(BLENDER_PYTHON) -m venv .venv-blender
 	.venv-blender/bin/pip install -q bpy==5.0.1
 	touch $@
 

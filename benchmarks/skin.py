@@ -127,7 +127,7 @@ def blender_heat(surface: Surface, skeleton: Skeleton, python: Path) -> tuple[np
         source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
         heads, tails = bones.heads[real], bones.tails[real]
         np.savez(source, vertices=surface.vertices, faces=surface.faces, heads=heads, tails=tails)
-        script = Path(__file__).with_name("blender_heat.py")
+        script = Path(__file__).parent / "parts" / "blender_heat.py"
         subprocess.run([python, script, source, target], check=True, capture_output=True, timeout=280)
         out = np.load(target)
         weights = np.zeros((len(surface.vertices), len(skeleton)))
@@ -194,7 +194,7 @@ def print_artists(console: Console, rows: list[Row]) -> None:
 def print_bends(console: Console, species: list[str]) -> list[dict[str, float | str]]:
     """Bend every limb joint of the built-in characters by 45 degrees, with computed weights and with their own."""
     from jigdoll import zoo
-    from skin_bends import bend_report
+    from parts.skin_bends import bend_report
 
     table = Table(title="Joints bent by 45 degrees, the worst of each character: volume change and newly cut faces")
     columns = (

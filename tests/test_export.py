@@ -44,10 +44,11 @@ def test_a_closed_loop_ends_where_it_began_but_for_the_travel() -> None:
     torch.testing.assert_close(loop.pose.rotations[0], motion.pose.rotations[0])
 
 
-def test_options_are_applied_together() -> None:
-    motion = prepare(steady_turn(20, 24.0), ExportOptions(fps=48.0, in_place=True, loop=True))
-    assert motion.fps == 48.0
+def test_a_loop_stays_closed_when_the_rates_do_not_divide() -> None:
+    motion = prepare(steady_turn(130, 120.0), ExportOptions(fps=24.0, in_place=True, loop=True))
+    assert motion.fps == 24.0
     torch.testing.assert_close(motion.pose.root[-1], motion.pose.root[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(motion.pose.rotations[-1], motion.pose.rotations[0], atol=1e-5, rtol=0)
 
 
 def test_a_rate_of_nothing_is_refused() -> None:

@@ -352,3 +352,18 @@ def test_a_motion_that_does_not_fit_is_refused_and_nothing_is_written(tmp_path: 
         with pytest.raises(JigdollError, match=reason):
             gltf.write(tmp_path / "out.glb", asset, [motion])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["fox", "dragon", "robot", "spider"])
+def test_a_built_in_character_is_written_without_errors_or_warnings(name: str, tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None or not (VALIDATOR / "node_modules").is_dir():
+        pytest.skip("the Khronos validator is not installed: npm install in tests/validator")
+    from jigdoll import zoo
+    from jigdoll.zoo.gaits import reference_motion
+
+    asset = zoo.make(name)
+    file = gltf.write(tmp_path / "zoo.glb", asset, [reference_motion(asset, "walk", seconds=1.0, loop=True)])
+    run = subprocess.run([node, VALIDATOR / "validate.js", file], capture_output=True, text=True, check=True)
+    report = json.loads(run.stdout)
+    assert (report["errors"], report["warnings"]) == (0, 0), report

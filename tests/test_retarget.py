@@ -224,3 +224,17 @@ def test_limits_do_not_matter_to_retargeting() -> None:
     motion = dance(source)
     moved = retarget(motion, source, locked, ground=False)
     torch.testing.assert_close(moved.pose.root, motion.pose.root, atol=1e-6, rtol=0)
+
+
+def test_scales_of_the_source_turn_nothing() -> None:
+    from jigdoll.zoo.gaits import reference_motion
+    from jigdoll.zoo.skeleton import build_skeleton
+    from jigdoll.zoo.species import species_named
+
+    skeleton = build_skeleton(species_named("human"))
+    walk = reference_motion(skeleton, "walk", seconds=0.5, name="human")
+    scales = torch.ones(*walk.pose.rotations.shape[:-1], 3)
+    scales[:, 0], scales[:, 4, 1] = 1.3, 1.5
+    scaled = replace(walk, pose=replace(walk.pose, scales=scales))
+    plain = retarget(walk, skeleton, skeleton)
+    torch.testing.assert_close(retarget(scaled, skeleton, skeleton).pose.rotations, plain.pose.rotations)

@@ -13,7 +13,8 @@ _REQUIRED = {
     "numpy": "arrays",
     "scipy": "sparse systems and search trees",
     "numba": "the fast skinning and splat kernels",
-    "trimesh": "geometry",
+    "skimage": "the bodies of the built-in characters",
+    "fast_simplification": "very fine meshes",
     "embreex": "rays for visibility",
     "cholespy": "the sparse solver behind skin weights",
     "robust_laplacian": "Laplacians of dirty meshes",
@@ -24,10 +25,13 @@ _REQUIRED = {
 }
 _OPTIONAL = {
     "pxr": ("usd", "USD files"),
+    "diffusers": ("video", "large video models as priors"),
     "gsplat": ("cuda", "the splat rasterizer on an NVIDIA card"),
 }
 _DISTRIBUTIONS = {
     "PIL": "pillow",
+    "skimage": "scikit-image",
+    "fast_simplification": "fast-simplification",
     "pxr": "usd-core",
     "robust_laplacian": "robust-laplacian",
     "imageio_ffmpeg": "imageio-ffmpeg",

@@ -63,12 +63,12 @@ def save(
 
 def prepare(motion: Motion, options: ExportOptions) -> Motion:
     """The clip as the options want it."""
-    if options.loop:
-        motion = close_loop(motion)
-    if options.in_place:
-        motion = in_place(motion)
     if options.fps is not None and options.fps != motion.fps:
         motion = resample(motion, options.fps)
+    if options.loop:
+        motion = close_loop(motion)  # after resampling, which may cut off a part of the last frame
+    if options.in_place:
+        motion = in_place(motion)
     return motion
 
 

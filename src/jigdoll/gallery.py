@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from jigdoll import zoo
+from jigdoll.errors import JigdollError
 from jigdoll.export import resample, save
 from jigdoll.formats import video
 from jigdoll.math.rotations import compound_to_quaternion
@@ -49,6 +50,10 @@ def film(
 ) -> Path:
     """A clip as .mp4, .gif, .webp, or as a .png contact sheet; a turntable where there is no motion."""
     target = Path(target)
+    if target.suffix.lower() not in (".mp4", ".gif", ".webp", ".png"):
+        raise JigdollError(f"{target.name}: films are .mp4, .gif or .webp, contact sheets .png")
+    if frames < 1:
+        raise JigdollError(f"a contact sheet needs at least one picture, not {frames}")
     style = ClipStyle(
         mode=mode,
         width=size[0],

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jigdoll.asset.normalize import Axis, normalize
-from jigdoll.errors import FileFormatError
+from jigdoll.errors import FileFormatError, JigdollError
 from jigdoll.types import Motion, RiggedAsset, Skeleton
 
 CHARACTER_SUFFIXES = (".glb", ".gltf", ".vrm", ".fbx", ".obj", ".usd", ".usda", ".usdc", ".usdz")
@@ -14,6 +14,8 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
     """Read a character in its file's own frame and unit; clips are sampled at `fps`."""
     path = Path(path)
     suffix = path.suffix.lower()
+    if not 0 < fps <= 1000:
+        raise JigdollError(f"{fps:g} frames per second is not a rate; give a number above 0, at most 1000")
     if suffix in (".glb", ".gltf", ".vrm"):
         from jigdoll.formats import gltf
 

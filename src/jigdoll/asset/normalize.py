@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.asset.orientation import guess_frame
-from jigdoll.errors import RepairWarning
+from jigdoll.errors import JigdollError, RepairWarning
 from jigdoll.formats.joints import free_skeleton, world_rest
 from jigdoll.math.transforms import apply, transform
 from jigdoll.types import Motion, Pose, RiggedAsset, Skeleton
@@ -37,6 +37,8 @@ def normalize(
     scale: float | None = None,
 ) -> RiggedAsset:
     """The asset in our frame; `up` and `forward` name axes of the file, `scale` is metres per unit of the file."""
+    if scale is not None and not 0 < scale < float("inf"):
+        raise JigdollError(f"a scale of {scale:g} metres per unit makes no body; give a number above 0")
     rest = world_rest(asset.skeleton.parents, asset.skeleton.T_parent_joint)
     guess = guess_frame(
         asset.mesh.vertices,

@@ -26,7 +26,7 @@ def main() -> None:
             prog = f"jigdoll {words[0]}"
             tyro.extras.subcommand_cli_from_dict(group, prog=prog, args=words[1:] or ["--help"])
     except JigdollError as error:
-        console(error=True).print(f"[bold red]error:[/] {escaped(str(error))}", highlight=False)
+        console(error=True).print(f"[bold red]error:[/] {escaped(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -47,7 +47,8 @@ def doctor(*, as_json: Json = False) -> None:
         table = Table("part", "state", "for")
         for finding in findings:
             color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
-            table.add_row(finding["part"], f"[{color}]{finding['state']}[/] {finding['detail']}", finding["purpose"])
+            state = f"[{color}]{finding['state']}[/] {escaped(finding['detail'])}"
+            table.add_row(finding["part"], state, finding["purpose"])
         console().print(table)
     if any(finding["state"] == "broken" for finding in findings):
         sys.exit(1)

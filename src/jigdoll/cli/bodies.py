@@ -5,7 +5,17 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Forward, Scale, Up, console, open_character, progress_bar, said
+from jigdoll.cli.shared import (
+    Forward,
+    Scale,
+    Up,
+    check_target,
+    clips_that_fit,
+    console,
+    open_character,
+    progress_bar,
+    said,
+)
 from jigdoll.errors import JigdollError
 
 Template = Literal["auto", "biped", "bird", "theropod", "quadruped", "hexapod", "octopod", "serpent", "generic"]
@@ -39,12 +49,13 @@ def rig(
         picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.
         save_markers: Write the joints that were found as such a JSON file, to correct by hand and give back.
     """
-    from jigdoll.export import save
+    from jigdoll.export import WRITABLE, save
     from jigdoll.gallery import rig_sheet
     from jigdoll.rig.kinematics import rest_transforms
     from jigdoll.rig.markers import read_markers, write_markers
     from jigdoll.rigging import rig_asset
 
+    check_target(target, WRITABLE)
     asset = open_character(source, up=up, forward=forward, scale=scale)
     with progress_bar() as progress:
         rigged, summary = rig_asset(
@@ -87,16 +98,17 @@ def skin(
         source: A rigged character, or zoo:NAME.
         target: What to write: .glb, .usd, .usda, .usdc.
         weights: The paper's formula, or the refined one that agrees better with artists.
-        max_influences: Joints per vertex.
+        max_influences: Joints per vertex; GLB files hold four.
         picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.
     """
-    from jigdoll.export import save
+    from jigdoll.export import WRITABLE, save
     from jigdoll.gallery import rig_sheet
     from jigdoll.rigging import reskin
 
+    check_target(target, WRITABLE)
     asset = open_character(source, up=up, forward=forward, scale=scale)
     skinned = reskin(asset, formula=weights, max_influences=max_influences)
-    said(save(target, skinned, list(skinned.clips.values())))
+    said(save(target, skinned, clips_that_fit(skinned, target)))
     if picture is not None:
         said(rig_sheet(picture, skinned))
 

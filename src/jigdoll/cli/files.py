@@ -14,8 +14,10 @@ from jigdoll.cli.shared import (
     Scale,
     Up,
     clip_for,
+    clips_that_fit,
     console,
     escaped,
+    is_motion_file,
     motion_of,
     open_character,
     progress_bar,
@@ -70,23 +72,24 @@ def convert(
         fps: Frames per second of the written clips.
         in_place: Take the steady travel out.
         loop: Make the end of each clip meet its start.
-        fresh: Write a clean new file even if the source is glTF (by default the original is kept and extended).
+        fresh: Write a clean new file even if the source is glTF. By default the original is kept, and a motion file
+            is added to it; changing or choosing among its own clips makes a new file.
     """
     from jigdoll.export import ExportOptions, save
 
     asset = open_character(source, up=up, forward=forward, scale=scale, fps=fps or 30.0)
+    foreign = clip is not None and is_motion_file(asset, clip)
+    fresh = fresh or (not foreign and (clip is not None or not clips or fps is not None or in_place or loop))
+    kept = keeps_original(asset, target) and not fresh
     motions: list[Motion] = []
     if clip is not None:
         motions = [clip_for(asset, clip, fps=fps or 30.0)]
-    elif clips and (target.suffix.lower() == ".bvh" or not keeps_original(asset, target, fresh)):
-        motions = list(asset.clips.values())
-        if target.suffix.lower() in (".bvh", ".usd", ".usda", ".usdc"):
-            motions = motions[:1]
-    if fresh:
-        asset = replace(asset, source=None)
+    elif clips and not kept:
+        motions = clips_that_fit(asset, target)
     options = ExportOptions(fps=fps, in_place=in_place, loop=loop)
-    count = "no clip" if not motions else "1 clip" if len(motions) == 1 else f"{len(motions)} clips"
-    said(save(target, asset, motions, options=options), count)
+    written = save(target, asset if kept else replace(asset, source=None), motions, options=options)
+    count = f"{len(motions)} clip{'' if len(motions) == 1 else 's'}"
+    said(written, f"the original, {count} added" if kept else count)
 
 
 def render(
@@ -151,17 +154,17 @@ def render(
     said(written)
 
 
-def keeps_original(asset: "RiggedAsset", target: Path, fresh: bool) -> bool:
-    """Whether the written file is the original one, which holds its clips already."""
+def keeps_original(asset: "RiggedAsset", target: Path) -> bool:
+    """Whether the target can be the original file, extended."""
     from_gltf = asset.source is not None and asset.source.format == "gltf"
-    return from_gltf and not fresh and target.suffix.lower() in (".glb", ".vrm")
+    return from_gltf and target.suffix.lower() in (".glb", ".vrm")
 
 
 def print_facts(facts: dict[str, Any]) -> None:
     from rich.table import Table
 
     out = console()
-    table = Table(show_header=False, title=f"{facts['file']}  ({facts['bytes'] / 1e6:.2f} MB)")
+    table = Table(show_header=False, title=f"{escaped(facts['file'])}  ({facts['bytes'] / 1e6:.2f} MB)")
     if "mesh" in facts:
         mesh = facts["mesh"]
         state = "watertight" if mesh["watertight"] else f"{mesh['open_edges']} open edges"
@@ -175,7 +178,7 @@ def print_facts(facts: dict[str, Any]) -> None:
             table.add_row(
                 "file's frame", f"up {frame['up']}, faces {frame['forward']}, {frame['metres_per_unit']:g} m a unit"
             )
-        names = [m["name"] + (" (textured)" if m["texture"] else "") for m in facts["materials"]]
+        names = [escaped(m["name"]) + (" (textured)" if m["texture"] else "") for m in facts["materials"]]
         table.add_row("materials", ", ".join(names) or "none")
     if "skeleton" in facts:
         skeleton = facts["skeleton"]

@@ -36,14 +36,33 @@ def open_character(
 
 def clip_for(asset: "RiggedAsset", clip: str, *, fps: float) -> "Motion":
     """A clip of the asset by name, or the clip of another file brought onto the asset's skeleton."""
-    from jigdoll.asset.load import MOTION_SUFFIXES, find_clip, load_motion
+    from jigdoll.asset.load import find_clip, load_motion
     from jigdoll.rig.retarget import retarget
 
-    path = Path(clip)
-    if path.suffix.lower() in MOTION_SUFFIXES and clip not in asset.clips:
-        skeleton, motion = load_motion(path, fps=fps)
+    if is_motion_file(asset, clip):
+        skeleton, motion = load_motion(Path(clip), fps=fps)
         return retarget(motion, skeleton, asset.skeleton)
     return find_clip(asset, clip)
+
+
+def is_motion_file(asset: "RiggedAsset", clip: str) -> bool:
+    """Whether the word names a file rather than one of the asset's clips."""
+    from jigdoll.asset.load import MOTION_SUFFIXES
+
+    return Path(clip).suffix.lower() in MOTION_SUFFIXES and clip not in asset.clips
+
+
+def clips_that_fit(asset: "RiggedAsset", target: Path) -> "list[Motion]":
+    """The asset's clips, or the first one for formats that hold only one."""
+    clips = list(asset.clips.values())
+    return clips if target.suffix.lower() in (".glb", ".vrm") else clips[:1]
+
+
+def check_target(target: Path, known: tuple[str, ...]) -> None:
+    """Refuse a target that cannot be written before any work is done."""
+    if target.suffix.lower() not in known:
+        what = target.suffix or "without a suffix"
+        raise JigdollError(f"{target.name}: cannot write {what}; known are {', '.join(known)}")
 
 
 def motion_of(
@@ -82,7 +101,8 @@ def console(*, error: bool = False) -> Any:
 
 
 def said(path: Path, note: str = "") -> None:
-    console().print(f"{path}{f'  ({note})' if note else ''}", highlight=False)
+    """Name a written file."""
+    console().print(f"{path}{f'  ({note})' if note else ''}", highlight=False, markup=False, soft_wrap=True)
 
 
 def escaped(text: str) -> str:
@@ -93,4 +113,4 @@ def escaped(text: str) -> str:
 
 def show_warning(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
     label = "repaired" if issubclass(category, RepairWarning) else "warning"
-    console(error=True).print(f"[yellow]{label}:[/] {escaped(str(message))}", highlight=False)
+    console(error=True).print(f"[yellow]{label}:[/] {escaped(str(message))}", highlight=False, soft_wrap=True)

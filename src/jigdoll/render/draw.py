@@ -26,6 +26,7 @@ from jigdoll.render.ground import (
 from jigdoll.render.mesh import CLAY, Look, light_on, render_mesh
 from jigdoll.render.rasterizer import default_rasterizer
 from jigdoll.rig.kinematics import forward, rest_pose, skin_transforms
+from jigdoll.rig.limbs import read_name
 from jigdoll.skin.deform import deform, deform_mesh
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
@@ -178,7 +179,7 @@ def in_clay(
         rest_normals = quaternion_to_matrix(splats.quats.detach())[:, :, 2]
         bright = light_on(deform(rest_normals, splats.weights, turns))
         means = gaussians.means.detach()
-        size = float((means.amax(-2) - means.amin(-2)).norm(dim=-1).mean()) if means.shape[-2] else 1.0
+        size = float((splats.means.amax(0) - splats.means.amin(0)).norm()) if means.shape[-2] else 1.0
         T = camera.T_camera_world
         relative = means - box_center(means)[..., None, :]
         nearer = -(T[..., 2, None, :3] * relative).sum(-1) / max(size, 1e-9)
@@ -300,6 +301,4 @@ def _following(shape: Float[Tensor, "frames points 3"], style: ClipStyle) -> Cam
 
 
 def _side_color(name: str) -> tuple[int, int, int]:
-    if name.lower().startswith(("left", "l_")):
-        return (214, 60, 50)
-    return (50, 90, 214) if name.lower().startswith(("right", "r_")) else (60, 60, 60)
+    return {"left": (214, 60, 50), "right": (50, 90, 214)}.get(read_name(name).side or "", (60, 60, 60))

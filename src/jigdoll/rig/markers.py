@@ -12,7 +12,7 @@ Markers = dict[str, tuple[float, float, float]]
 
 
 def read_markers(path: Path) -> Markers:
-    """Read `{"left_knee": [x, y, z], ...}`, in the mesh's own frame and unit."""
+    """Read `{"left_knee": [x, y, z], ...}`, in the frame and unit of the mesh that is rigged."""
     try:
         content = json.loads(read_limited(path, 1 << 20).decode("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:

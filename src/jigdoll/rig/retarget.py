@@ -212,8 +212,9 @@ def _next_mapped(skeleton: Skeleton, joint: int, known: Mapping[int, int]) -> in
 
 
 def _in_double(pose: Pose) -> Pose:
-    offsets, scales = (None if x is None else x.detach().double() for x in (pose.offsets, pose.scales))
-    return Pose(pose.root.detach().double(), pose.rotations.detach().double(), offsets, scales)
+    """The pose without its scales: a scaled joint points where an unscaled one does."""
+    offsets = None if pose.offsets is None else pose.offsets.detach().double()
+    return Pose(pose.root.detach().double(), pose.rotations.detach().double(), offsets)
 
 
 def _alignments(

@@ -233,7 +233,7 @@ def _chunks(path: Path, data: bytes) -> tuple[bytes, bytes | None]:
 
 def pack_glb(parsed: dict[str, Any], binary: bytes) -> bytes:
     """The bytes of a GLB."""
-    text = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     text += b" " * (-len(text) % 4)
     binary += b"\0" * (-len(binary) % 4)
     chunks = struct.pack("<II", len(text), _JSON_CHUNK) + text

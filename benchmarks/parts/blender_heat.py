@@ -1,6 +1,6 @@
 """Blender's side of the skinning benchmark: bone heat ("automatic weights") on a mesh and bones from a file.
 
-    python benchmarks/blender_heat.py IN.npz OUT.npz
+    python benchmarks/parts/blender_heat.py IN.npz OUT.npz
 
 Runs under an interpreter that has bpy. IN holds vertices, faces, heads, tails; OUT gets weights [vertices bones] and
 the CPU seconds of the one operator.
