@@ -1,0 +1,297 @@
+"""What a prompt says to the pocket prior: from words to concepts, and from concepts to a vector."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from jigdoll.prior.lexicon import ACTIONS, CONCEPTS, LEXICON, UNNATURAL, WORDS, Word, fingerprint, surface_forms
+
+__all__ = ["CONCEPTS", "MOST_TOKENS", "WORDS", "Reading", "TextEncoder", "explain", "fingerprint", "read", "to_ids"]
+
+MOST_TOKENS = 24
+NAMED_TEMPO = 0.7
+"""The tempo of "slowly" (negative) and "quickly"."""
+
+_CONCEPT_IDS = {concept: place + 1 for place, concept in enumerate(CONCEPTS)}
+_WORD_IDS = {word: place + 1 for place, word in enumerate(WORDS)}
+
+
+def _forms(words: Sequence[Word]) -> dict[str, Word]:
+    """Every surface form with its word; where two words share a form, the first one of the lexicon has it."""
+    forms: dict[str, Word] = {}
+    for word in words:
+        for form in surface_forms(word):
+            forms.setdefault(form, word)
+    return forms
+
+
+_PLAIN = _forms([word for word in LEXICON if word.kind != "negative"])
+_IN_NEGATIVE = _PLAIN | _forms([word for word in LEXICON if word.kind == "negative"])
+_LOOKS = _forms([word for word in LEXICON if word.kind == "look"])
+_LONGEST = max(len(form.split()) for form in _IN_NEGATIVE)
+_DIGITS = {"2": "two", "4": "four", "6": "six", "8": "eight"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was understood of a prompt."""
+
+    prompt: str
+    concepts: tuple[int, ...]
+    """Ids of the concepts in order; a word may carry several."""
+    words: tuple[int, ...]
+    """The word behind each concept, 0 if it has no place in `WORDS`."""
+    unknown: tuple[str, ...]
+    """Words that are not known."""
+    unused: tuple[str, ...]
+    """Words that are known to say how it moves, but that the prior has not learned."""
+    noun: str | None
+    """Who moves, in the prompt's word."""
+    species: str | None
+    """A species that the prior was trained on."""
+    family: str | None
+    actions: tuple[str, ...]
+    """All actions named, the leading one first."""
+    tempo: float
+    """-1..1, below zero for slow; zero where nothing is said."""
+    side: str | None
+    """`left` or `right`."""
+    negative: bool
+    """Whether it asks for unnatural motion."""
+
+    @property
+    def action(self) -> str | None:
+        """The leading action, one of `lexicon.ACTIONS`; None where no action is named."""
+        return self.actions[0] if self.actions else None
+
+
+def read(prompt: str) -> Reading:
+    """Find the known words of a prompt and the concepts that they carry; a pure function of the prompt."""
+    words, unknown = _split(prompt)
+    pairs = [(concept, word) for word in words for concept in word.concepts][:MOST_TOKENS]
+    named = [concept for concept, _ in pairs]
+
+    def first(kind: str) -> str | None:
+        return next((name.partition(":")[2] for name in named if name.startswith(f"{kind}:")), None)
+
+    families = [name.partition(":")[2] for name in named if name.startswith("family:")]
+    nouns = [word.base for word in words if word.kind == "noun"]
+    nouns.sort(key=lambda noun: noun.endswith("legged"))
+    side = first("direction")
+    verbs = dict.fromkeys(name.partition(":")[2] for name in named if name.startswith("action:"))
+    return Reading(
+        prompt=prompt,
+        concepts=tuple(_CONCEPT_IDS[concept] for concept in named),
+        words=tuple(_WORD_IDS.get(word.base, 0) if word.written else 0 for _, word in pairs),
+        unknown=tuple(unknown),
+        unused=tuple(word.base for word in words if word.kind == "manner"),
+        noun=nouns[0] if nouns else None,
+        species=first("species"),
+        family=next((name for name in families if name != "any"), None),
+        actions=_leading(tuple(verbs), side),
+        tempo=NAMED_TEMPO * _sign(named.count("tempo:fast") - named.count("tempo:slow")),
+        side=side,
+        negative="negative:unnatural" in named,
+    )
+
+
+def _split(prompt: str) -> tuple[list[Word], list[str]]:
+    """The known words in order, longest phrases first, and what is left over."""
+    tokens = re.findall(r"\w+", re.sub(r"['’]s?\b", "", prompt.lower()).replace("_", " "))
+    tokens = [_DIGITS.get(token, token) for token in tokens]
+    forms = _IN_NEGATIVE if UNNATURAL in " ".join(tokens) else _PLAIN
+    found: list[tuple[str, Word]] = []
+    unknown, place = [], 0
+    while place < len(tokens):
+        for length in range(min(_LONGEST, len(tokens) - place), 0, -1):
+            form = " ".join(tokens[place : place + length])
+            if form in forms:
+                found.append((form, forms[form]))
+                break
+        else:
+            unknown.append(tokens[place])
+            length = 1
+        place += length
+    # "A giant walks" names a giant, but "a giant spider" a spider.
+    last = max((i for i, (_, word) in enumerate(found) if word.kind == "noun"), default=-1)
+    words = [_LOOKS[form] if i < last and form in _LOOKS else word for i, (form, word) in enumerate(found)]
+    return words, unknown
+
+
+def _leading(verbs: tuple[str, ...], side: str | None) -> tuple[str, ...]:
+    """The actions named, the one that leads first: who walks and turns, turns; who stands and waves, waves."""
+    weak = [verb for verb in ("idle", "walk") if verb in verbs]
+    strong = [verb for verb in verbs if verb not in weak]
+    if "turn" in strong:
+        strong = ["turn", *(verb for verb in strong if verb != "turn")]
+    ordered = strong + [verb for verb in verbs if verb in weak]
+    return tuple(f"turn_{side or 'left'}" if verb == "turn" else verb for verb in ordered)
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+_MEANINGS: dict[str, tuple[str, ...]] = {
+    "swim": ("fly", "walk"),
+    "dive": ("jump", "fly"),
+    "climb": ("creep", "walk"),
+    "sit": ("idle",),
+    "sleep": ("idle",),
+    "lie": ("idle",),
+    "eat": ("idle",),
+    "drink": ("idle",),
+    "graze": ("idle", "walk"),
+    "attack": ("punch", "kick"),
+    "fight": ("punch", "kick"),
+    "throw": ("punch", "wave"),
+    "catch": ("jump", "wave"),
+    "fall": ("limp", "jump"),
+    "roll": ("dance", "hop"),
+    "flip": ("jump",),
+    "backflip": ("jump",),
+    "somersault": ("jump",),
+    "clap": ("wave", "dance"),
+    "bow": ("idle", "wave"),
+    "nod": ("idle",),
+    "roar": ("idle", "stomp"),
+    "bark": ("idle",),
+    "play": ("hop", "dance"),
+    "ride": ("gallop", "trot"),
+    "skate": ("walk", "dance"),
+    "dig": ("stomp", "creep"),
+    "scratch": ("wave", "kick"),
+    "shake": ("dance", "wave"),
+    "backwards": ("walk",),
+    "backward": ("walk",),
+    "sideways": ("turn_left", "turn_right"),
+    "back": ("walk",),
+    "slither": ("creep",),
+    "land": ("fly", "jump"),
+    "push": ("punch", "walk"),
+    "pull": ("walk", "creep"),
+    "lift": ("wave",),
+    "cry": ("idle",),
+    "laugh": ("idle", "dance"),
+    "talk": ("idle", "wave"),
+    "sing": ("idle", "dance"),
+    "juggle": ("wave", "dance"),
+}
+"""Words that name a motion the prior does not have, with what comes nearest."""
+
+
+def explain(reading: Reading) -> str | None:
+    """A sentence about everything in the prompt that will not be obeyed; None if there is nothing."""
+    notes = [_about(word) for word in dict.fromkeys(reading.unknown)]
+    if reading.action is None and not reading.negative and reading.prompt.strip():
+        notes.append(f"no action was found; the actions are {', '.join(ACTIONS)}")
+    if len(reading.actions) > 1:
+        first, *others = reading.actions
+        notes.append(f"one clip shows one action: {first} leads, and {' and '.join(others)} may be lost")
+    if reading.side is None and any(action.startswith("turn") for action in reading.actions):
+        notes.append("no side to turn to was found, left is taken")
+    if reading.side and reading.action and not reading.action.startswith("turn"):
+        notes.append(f"{reading.side!r} counts only with a turn, and {reading.action} goes straight ahead")
+    if reading.unused:
+        notes.append(f"{_quoted(reading.unused)}: understood, but not learned, so the motion will not show it")
+    return "; ".join(notes) or None
+
+
+def _about(word: str) -> str:
+    """What to say about an unknown word."""
+    base = next((form for form in _stems(word) if form in _MEANINGS), None)
+    if base:
+        return f"{word!r} is not an action that it knows (closest: {', '.join(_MEANINGS[base])})"
+    close = get_close_matches(word, [form for form in _PLAIN if len(form) > 3 and " " not in form], n=2, cutoff=0.75)
+    return f"{word!r} is unknown" + (f" (did you mean {' or '.join(close)}?)" if close else "")
+
+
+def _stems(word: str) -> tuple[str, ...]:
+    """Guesses at the base form of an inflected verb."""
+    stems = [word]
+    for ending in ("s", "es", "ing", "ed"):
+        if word.endswith(ending):
+            stem = word.removesuffix(ending)
+            stems += [stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem]
+    return tuple(stems)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(repr(word) for word in dict.fromkeys(words))
+
+
+def to_ids(prompts: Sequence[Reading] | Sequence[str]) -> Int[Tensor, "batch tokens 2"]:
+    """Concept and word ids of a batch of prompts, padded with zeros to the longest."""
+    readings = [read(prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
+    ids = torch.zeros(len(readings), max([1, *(len(reading.concepts) for reading in readings)]), 2, dtype=torch.int64)
+    for row, reading in zip(ids, readings, strict=True):
+        row[: len(reading.concepts)] = torch.tensor(list(zip(reading.concepts, reading.words, strict=True))).view(-1, 2)
+    return ids
+
+
+class TextEncoder(nn.Module):
+    """Concepts in order to one vector: a learned query looks at them through two small attention layers.
+
+    Words only colour their concepts: they start smaller and are dropped at random in training, so that a word which was
+    never written in training speaks through its concept as well as any other.
+    """
+
+    def __init__(self, width: int, *, layers: int = 2, heads: int = 4) -> None:
+        super().__init__()
+        self.concept = nn.Embedding(len(CONCEPTS) + 1, width, padding_idx=0)
+        self.word = nn.Embedding(len(WORDS) + 1, width, padding_idx=0)
+        self.position = nn.Parameter(0.1 * torch.randn(MOST_TOKENS, width))
+        self.query = nn.Parameter(torch.randn(width))
+        self.null = nn.Parameter(0.5 * torch.randn(width))
+        self.layers = nn.ModuleList([_Layer(width, heads) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(2 * width, width)
+        with torch.no_grad():
+            self.word.weight *= 0.3
+
+    def forward(
+        self, ids: Int[Tensor, "batch tokens 2"], *, drop: float = 0.0, generator: torch.Generator | None = None
+    ) -> Float[Tensor, "batch width"]:
+        """One vector per caption; an empty caption (all padding) gives the learned null. `drop` forgets words."""
+        concepts, words = ids.unbind(-1)
+        if drop > 0:
+            words = words * (torch.rand(words.shape, generator=generator).to(words.device) >= drop)
+        known = concepts > 0
+        tokens = self.concept(concepts) + self.word(words) + self.position[: ids.shape[1]]
+        query = self.query.expand(ids.shape[0], 1, -1)
+        x = torch.cat([query, tokens], 1)
+        # The query always takes part, so that no row of attention is empty.
+        mask = torch.cat([known.new_ones(known.shape[0], 1), known], 1)
+        for layer in self.layers:
+            x = layer(x, mask)
+        x = self.norm(x)
+        weight = known.unsqueeze(-1).to(x.dtype)
+        mean = (x[:, 1:] * weight).sum(1) / weight.sum(1).clamp_min(1)
+        vector = self.out(torch.cat([x[:, 0], mean], -1))
+        return torch.where(known.any(1, keepdim=True), vector, self.null.to(vector.dtype))
+
+
+class _Layer(nn.Module):
+    """Pre-norm attention and a small network."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before_attention = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.mix = nn.Linear(width, width)
+        self.network = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
+
+    def forward(self, x: Float[Tensor, "batch tokens width"], mask: Tensor) -> Float[Tensor, "batch tokens width"]:
+        """`mask` tells which tokens may be looked at."""
+        q, k, v = self.qkv(self.before_attention(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        seen = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
+        x = x + self.mix(seen.transpose(1, 2).flatten(2))
+        return x + self.network(x)
