@@ -269,3 +269,5 @@ class PriorDefaults:
     """Lowest and highest noise level worth distilling from."""
     negative_prompt: str = ""
     """What the guided text is set against."""
+    form: Literal["sds", "csd", "flow", "fit"] = "sds"
+    """The form of guidance that suits the prior (see `distill.guidance`)."""

@@ -1,0 +1,199 @@
+"""The body as the losses see it: feet, cuboids and capsules of the bones, measured once at rest."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from jigdoll.distill.tempo import GRAVITY, Tempo
+from jigdoll.distill.tempo import leg_length as leg_length_of
+from jigdoll.math.transforms import apply, rigid_inverse
+from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.types import Limb, RiggedAsset, Skeleton
+
+_BOX_QUANTILE = 0.02
+"""Cuboids leave out this share of the vertices at each side: skin weights bleed over the joints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """What stays the same about a character while it moves."""
+
+    skeleton: Skeleton
+    legs: tuple[Limb, ...]
+    hips: list[int]
+    """The first joint of each foot's leg."""
+    feet: list[int]
+    """The joints that stand: the end of each leg, and the joint before it where that is as low."""
+    across: list[int]
+    """For each foot the same foot of the other side (itself where there is none)."""
+    feet_rest: Float[Tensor, " feet"]
+    """Height of the feet at rest [m]."""
+    reach_rest: Float[Tensor, " feet"]
+    """From hip to foot at rest [m]."""
+    leg_length: float
+    """[m]."""
+    pace: float
+    """The speed that foot speeds are measured by [m/s]."""
+    least_reach: float
+    """How short a leg may become, as a share of its length at rest."""
+    root_height: float
+    """How far the root may rise or sink [leg lengths]."""
+    cuboid_joints: list[int]
+    cuboids: Float[Tensor, "bones corners 3"]
+    """The corners of each bone's cuboid in its joint's frame [m]."""
+    capsule_joints: Int[Tensor, " bones"]
+    capsules: Float[Tensor, "bones 2 3"]
+    """The ends of each bone's capsule in its joint's frame [m]."""
+    pairs: Int[Tensor, "pairs 2"]
+    """Which capsules must not meet."""
+    pair_reach: Float[Tensor, " pairs"]
+    """The least distance of their axes [m]."""
+
+
+def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
+    """Measure a character; `skeleton` is its own with the limits and axes that the motion uses."""
+    limbs = find_limbs(skeleton)
+    legs = tuple(limb for limb in limbs if limb.kind == "leg")
+    T = rest_transforms(skeleton)
+    points = T[:, :3, 3]
+    length, _ = leg_length_of(skeleton)
+    hips, feet, keys = [], [], []
+    for leg in legs:
+        low = [j for j in leg.joints[-2:] if points[j, 1] < points[leg.joints[-1], 1] + 0.08 * length]
+        for place, joint in enumerate(reversed(low)):
+            hips.append(leg.joints[0])
+            feet.append(joint)
+            keys.append((leg.rank, leg.side, place))
+    other = {"left": "right", "right": "left"}
+    across = [
+        keys.index((rank, other[side], place)) if (rank, other[side], place) in keys else i
+        for i, (rank, side, place) in enumerate(keys)
+    ]
+    cuboid_joints, cuboids = _cuboids(asset, T)
+    capsule_joints, capsules, radii = _capsules(asset, skeleton, T)
+    pairs, reach = _pairs(skeleton, T, capsule_joints, capsules, radii, limbs)
+    return Body(
+        skeleton=skeleton,
+        legs=legs,
+        hips=hips,
+        feet=feet,
+        across=across,
+        feet_rest=points[feet, 1],
+        reach_rest=(points[feet] - points[hips]).norm(dim=-1),
+        leg_length=length,
+        pace=max(tempo.speed, 0.25 * (GRAVITY * length) ** 0.5),
+        least_reach=0.55 if tempo.family == "jump" else 0.72,
+        root_height={"walk": 0.12, "run": 0.2, "jump": 0.8, "still": 0.3}[tempo.family],
+        cuboid_joints=cuboid_joints,
+        cuboids=cuboids,
+        capsule_joints=capsule_joints,
+        capsules=capsules,
+        pairs=pairs,
+        pair_reach=reach,
+    )
+
+
+def capsule_distances(T_world_joint: Float[Tensor, "frames joints 4 4"], body: Body) -> Float[Tensor, "frames pairs"]:
+    """The distance between the axes of each pair of capsules [m] (closest points of two segments)."""
+    ends = apply(T_world_joint[:, body.capsule_joints], body.capsules)
+    return segment_distances(ends[:, body.pairs[:, 0]], ends[:, body.pairs[:, 1]])
+
+
+def segment_distances(one: Float[Tensor, "*batch 2 3"], other: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch"]:
+    """The distance between segments; the places of the closest points hold no gradient (by the envelope theorem)."""
+    p, q = one[..., 0, :], other[..., 0, :]
+    u, v = one[..., 1, :] - p, other[..., 1, :] - q
+    with torch.no_grad():
+        w = p - q
+        a, b, c = (u * u).sum(-1), (u * v).sum(-1), (v * v).sum(-1)
+        d, e = (u * w).sum(-1), (v * w).sum(-1)
+        cross = a * c - b * b
+        s = torch.where(cross > 1e-9 * a * c, (b * e - c * d) / cross.clamp_min(1e-20), 0.0).clamp(0, 1)
+        t = ((b * s + e) / c.clamp_min(1e-12)).clamp(0, 1)
+        s = ((b * t - d) / a.clamp_min(1e-12)).clamp(0, 1)
+    gap = p + s[..., None] * u - q - t[..., None] * v
+    return (gap.square().sum(-1) + 1e-12).sqrt()
+
+
+def _owned(asset: RiggedAsset) -> Int[Tensor, " vertices"]:
+    """The joint that moves each vertex most."""
+    return asset.weights.joints.gather(1, asset.weights.values.argmax(1, keepdim=True))[:, 0].long()
+
+
+def _cuboids(
+    asset: RiggedAsset, T_world_joint: Float[Tensor, "joints 4 4"]
+) -> tuple[list[int], Float[Tensor, "bones 8 3"]]:
+    """For each joint that moves skin, the box of its vertices along the joint's own axes."""
+    owner, joints, boxes = _owned(asset), [], []
+    inverse = rigid_inverse(T_world_joint)
+    corner = torch.cartesian_prod(*[torch.tensor([0, 1])] * 3)
+    for joint in range(len(T_world_joint)):
+        mine = asset.mesh.vertices[owner == joint]
+        if len(mine) < 4:
+            continue
+        local = apply(inverse[joint], mine)
+        span = torch.stack([local.quantile(_BOX_QUANTILE, 0), local.quantile(1 - _BOX_QUANTILE, 0)])
+        box = span[corner, torch.arange(3)]
+        # At rest the character stands on the ground: a cuboid that reaches below it there would push it up for ever.
+        world = apply(T_world_joint[joint], box)
+        world = torch.cat([world[:, :1], world[:, 1:2].clamp_min(0), world[:, 2:]], 1)
+        joints.append(joint)
+        boxes.append(apply(inverse[joint], world))
+    if not boxes:
+        return [0], torch.zeros(1, 8, 3)
+    return joints, torch.stack(boxes)
+
+
+def _capsules(
+    asset: RiggedAsset, skeleton: Skeleton, T_world_joint: Float[Tensor, "joints 4 4"]
+) -> tuple[Int[Tensor, " bones"], Float[Tensor, "bones 2 3"], Float[Tensor, " bones"]]:
+    """A capsule per bone: from a joint to its child, as thick as the flesh around it is on average."""
+    points, owner = T_world_joint[:, :3, 3], _owned(asset)
+    inverse = rigid_inverse(T_world_joint)
+    joints, ends, radii = [], [], []
+    for child, parent in enumerate(skeleton.parents):
+        if parent < 0:
+            continue
+        way = points[child] - points[parent]
+        flesh = asset.mesh.vertices[owner == parent]
+        if float(way.norm()) < 1e-5 or len(flesh) < 4:
+            continue
+        along = ((flesh - points[parent]) @ way / (way @ way)).clamp(0, 1)
+        off = (flesh - points[parent] - along[:, None] * way).norm(dim=-1)
+        joints.append(parent)
+        ends.append(apply(inverse[parent], torch.stack([points[parent], points[child]])))
+        radii.append(off.median())
+    if not ends:
+        return torch.zeros(0, dtype=torch.long), torch.zeros(0, 2, 3), torch.zeros(0)
+    return torch.tensor(joints), torch.stack(ends), torch.stack(radii)
+
+
+def _pairs(
+    skeleton: Skeleton,
+    T_world_joint: Float[Tensor, "joints 4 4"],
+    joints: Int[Tensor, " bones"],
+    capsules: Float[Tensor, "bones 2 3"],
+    radii: Float[Tensor, " bones"],
+    limbs: tuple[Limb, ...],
+) -> tuple[Int[Tensor, "pairs 2"], Float[Tensor, " pairs"]]:
+    """Capsules of different limbs, at least one of them a leg or an arm, that do not touch at rest."""
+    owner = {j: i for i, limb in enumerate(limbs) for j in limb.joints}
+    moving = {i for i, limb in enumerate(limbs) if limb.kind in ("leg", "arm")}
+    ends = apply(T_world_joint[joints], capsules)
+    pairs, reach = [], []
+    for i in range(len(joints)):
+        for k in range(i + 1, len(joints)):
+            a, b = owner.get(int(joints[i]), -1), owner.get(int(joints[k]), -1)
+            if a == b or not ({a, b} & moving):
+                continue
+            gap = float(segment_distances(ends[i], ends[k]))
+            least = 0.8 * float(radii[i] + radii[k])
+            if gap > least:
+                pairs.append((i, k))
+                reach.append(least)
+    if not pairs:
+        return torch.zeros(0, 2, dtype=torch.long), torch.zeros(0)
+    return torch.tensor(pairs), torch.tensor(reach)

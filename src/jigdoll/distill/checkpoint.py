@@ -1,0 +1,111 @@
+"""Where a distillation stands, kept in a file that a kill cannot break: plain arrays, no pickle."""
+
+import hashlib
+import json
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from jigdoll.distill.stage import Stage
+from jigdoll.errors import JigdollError
+from jigdoll.formats.files import atomic_write
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All that a step needs and changes."""
+
+    theta: Float[Tensor, "terms rows 3"]
+    mean: Float[Tensor, "terms rows 3"]
+    """Adam's first moment."""
+    square: Float[Tensor, "terms rows 3"]
+    """Adam's second moment."""
+    anchor: Float[Tensor, "terms rows 3"]
+    """The last place known to be good."""
+    step: int
+    restarted: int
+    """The step at which the moments were last cleared."""
+    random: UInt8[Tensor, " bytes"]
+    """Of the generator."""
+    history: dict[str, list[float]]
+    backoffs: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A try that ran to its end."""
+
+    theta: Float[Tensor, "terms rows 3"]
+    history: dict[str, list[float]]
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The tries that are done and the one that is running."""
+
+    state: State
+    finished: tuple[Finished, ...]
+
+
+def write_record(path: Path, stage: Stage, record: Record) -> None:
+    """Write the whole record or nothing."""
+    state = record.state
+    arrays = {name: getattr(state, name).numpy() for name in ("theta", "mean", "square", "anchor", "random")}
+    arrays |= {f"theta_{i}": done.theta.numpy() for i, done in enumerate(record.finished)}
+    notes = {
+        "run": fingerprint(stage),
+        "step": state.step,
+        "restarted": state.restarted,
+        "backoffs": state.backoffs,
+        "history": state.history,
+        "finished": [{"score": done.score, "history": done.history} for done in record.finished],
+    }
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
+
+
+def read_record(path: Path, stage: Stage) -> Record | None:
+    """The record of this very run, or None where there is no file yet."""
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "notes"}
+            notes = json.loads(file["notes"].tobytes())
+        if notes["run"] != fingerprint(stage):
+            raise JigdollError(
+                f"{path}: this checkpoint belongs to another run (other words, character or settings); "
+                "name another file or remove it"
+            )
+        tensors = {name: arrays[name] for name in ("theta", "mean", "square", "anchor", "random")}
+        state = State(
+            **tensors,
+            step=notes["step"],
+            restarted=notes["restarted"],
+            backoffs=notes["backoffs"],
+            history=notes["history"],
+        )
+        finished = [
+            Finished(arrays[f"theta_{i}"], each["history"], each["score"]) for i, each in enumerate(notes["finished"])
+        ]
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise JigdollError(f"{path}: this is no checkpoint that can be read ({error}); remove it") from error
+    return Record(state, tuple(finished))
+
+
+def fingerprint(stage: Stage) -> str:
+    """What must be the same for a run to go on."""
+    settings = {
+        name: value
+        for name, value in asdict(stage.config).items()
+        if name not in ("tries", "checkpoint_seconds", "preview_seconds")
+    }
+    skeleton = stage.trajectory.skeleton
+    known = json.dumps([stage.prompt, settings, skeleton.names, skeleton.T_parent_joint.tolist()], sort_keys=True)
+    return hashlib.sha256(known.encode()).hexdigest()

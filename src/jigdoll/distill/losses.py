@@ -1,0 +1,185 @@
+"""What a motion owes to the body and to the ground, besides the prior: one pure function per demand.
+
+Lengths are measured in leg lengths and speeds in the speed of travel, so that one weight serves a cat and a giraffe;
+only AKD's own two losses keep the paper's units.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.distill.body import Body, capsule_distances
+from jigdoll.distill.trajectory import Controls
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A clip as the losses see it."""
+
+    moved: Controls
+    T_world_joint: Float[Tensor, "frames joints 4 4"]
+    fps: float
+
+    @property
+    def points(self) -> Float[Tensor, "frames joints 3"]:
+        """The joints [m], world."""
+        return self.T_world_joint[..., :3, 3]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each demand counts."""
+
+    smooth: float = 0.0
+    ground: float = 0.0
+    limits: float = 0.0
+    contact: float = 0.0
+    support: float = 0.0
+    lift: float = 0.0
+    leg_length: float = 0.0
+    root: float = 0.0
+    energy: float = 0.0
+    collision: float = 0.0
+    loop: float = 0.0
+
+
+PAPER = Weights(smooth=2e5, ground=1e7)
+"""lambda_1 and lambda_2 of AKD, appendix D."""
+RAMPED = ("contact", "support", "lift")
+"""These come in late, once the prior has set which leg goes when: earlier they lock the legs in phase."""
+
+
+def losses(
+    body: Body, moment: Moment, weights: Weights, *, ramp: float = 1.0, flight: bool = False
+) -> dict[str, Float[Tensor, ""]]:
+    """Every demand that has a weight, weighted; `ramp` 0..1 is how far the late ones have come in."""
+    demands = {
+        "smooth": lambda: smooth(moment),
+        "ground": lambda: ground(body, moment),
+        "limits": lambda: limits(body, moment),
+        "contact": lambda: contact(body, moment, flight=flight),
+        "support": lambda: support(body, moment),
+        "lift": lambda: lift(body, moment),
+        "leg_length": lambda: leg_length(body, moment),
+        "root": lambda: root(body, moment),
+        "energy": lambda: energy(moment),
+        "collision": lambda: collision(body, moment),
+        "loop": lambda: loop(body, moment),
+    }
+    result = {}
+    for name, demand in demands.items():
+        weight = getattr(weights, name) * (ramp if name in RAMPED else 1.0)
+        if weight:
+            result[name] = weight * demand()
+    return result
+
+
+def smooth(moment: Moment) -> Float[Tensor, ""]:
+    """AKD Eq. 9: the mean absolute second difference of all control parameters over time."""
+    theta = torch.cat([moment.moved.angles.flatten(1), moment.moved.root], 1)
+    return (theta[:-2] - 2 * theta[1:-1] + theta[2:]).abs().mean()
+
+
+def ground(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """AKD Eq. 10: the mean depth below the ground of the corners of the bones' cuboids [m]."""
+    T = moment.T_world_joint[:, body.cuboid_joints]
+    heights = (T[..., None, 1, :3] * body.cuboids).sum(-1) + T[..., None, 1, 3]
+    return (-heights).clamp_min(0).mean()
+
+
+def limits(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """Squared excess beyond the rig's joint limits [rad^2], summed over joints, the mean over frames."""
+    angles = moment.moved.angles[:, 1:]
+    low, high = body.skeleton.limits[1:].unbind(-1)
+    excess = (low - angles).clamp_min(0) + (angles - high).clamp_min(0)
+    return excess.square().sum((-1, -2)).mean()
+
+
+def contact(body: Body, moment: Moment, *, flight: bool = False) -> Float[Tensor, ""]:
+    """The lower foot of each pair stands still: its squared speed over the ground, per speed of travel.
+
+    With `flight` a foot only owes this while it is near the ground.
+    """
+    if not body.legs:
+        return moment.points.sum() * 0
+    feet = moment.points[:, body.feet]
+    speed = (feet[1:] - feet[:-1]) * (moment.fps / body.pace)
+    stance = stance_weights(body, moment, flight=flight)
+    return (0.5 * (stance[1:] + stance[:-1]) * speed.square().sum(-1)).mean()
+
+
+def stance_weights(body: Body, moment: Moment, *, flight: bool = False) -> Float[Tensor, "frames feet"]:
+    """How much each foot stands, 0..1: lower than the one across. No gradient: a foot does not lift to avoid a loss."""
+    height = clearance(body, moment).detach()
+    across = height[:, body.across]
+    stands = torch.sigmoid((across - height) / 0.03)
+    if flight:
+        stands = stands * torch.sigmoid((0.08 - height) / 0.02)
+    return stands
+
+
+def clearance(body: Body, moment: Moment) -> Float[Tensor, "frames feet"]:
+    """The height of each foot above where it rests, in leg lengths."""
+    return (moment.points[:, body.feet, 1] - body.feet_rest) / body.leg_length
+
+
+def support(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """The lower foot of each pair is on the ground: its squared clearance."""
+    if not body.legs:
+        return moment.points.sum() * 0
+    height = clearance(body, moment)
+    lower = torch.minimum(height, height[:, body.across])
+    return lower.square().mean()
+
+
+def lift(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """A foot that swings forwards clears the ground: squared lack of height below a small clearance, by its speed."""
+    if not body.legs:
+        return moment.points.sum() * 0
+    feet = moment.points[:, body.feet]
+    speed = ((feet[2:] - feet[:-2]).norm(dim=-1) * (0.5 * moment.fps / body.pace)).detach().clamp_max(3.0)
+    lack = (0.06 - clearance(body, moment)[1:-1]).clamp_min(0) / 0.06
+    return (((speed - 1.0).clamp_min(0)) * lack.square()).mean()
+
+
+def leg_length(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """Legs do not curl up: squared shortening of hip to foot below a share of its length at rest."""
+    if not body.legs:
+        return moment.points.sum() * 0
+    way = (moment.points[:, body.feet] - moment.points[:, body.hips]).norm(dim=-1)
+    return (body.least_reach - way / body.reach_rest).clamp_min(0).square().mean()
+
+
+def root(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """The body stays near its course: squared excess of height, of drift sideways and along, and of tilt."""
+    away = (moment.moved.root - moment.moved.course) / body.leg_length
+    tilt = moment.moved.angles[:, 0, 1:]
+    across = away[:, 0].square()
+    height = (away[:, 1].abs() - body.root_height).clamp_min(0).square()
+    along = (away[:, 2].abs() - 0.5).clamp_min(0).square()
+    return (across + height + along + (tilt.abs() - 0.3).clamp_min(0).square().sum(-1)).mean()
+
+
+def energy(moment: Moment) -> Float[Tensor, ""]:
+    """The mean square of all joint angles [rad^2]: nothing moves without a reason."""
+    return moment.moved.angles[:, 1:].square().sum((-1, -2)).mean()
+
+
+def collision(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """Squared overlap of bone capsules that are apart at rest, in leg lengths."""
+    if not len(body.pairs):
+        return moment.points.sum() * 0
+    distance = capsule_distances(moment.T_world_joint, body)
+    return ((body.pair_reach - distance).clamp_min(0) / body.leg_length).square().sum(-1).mean()
+
+
+def loop(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """The clip ends as it began, in pose and in speed, but for the way it came."""
+    angles = moment.moved.angles[:, 1:]
+    away = (moment.moved.root - moment.moved.course) / body.leg_length
+    turn = moment.moved.angles[:, 0, 1:]
+    gaps = [x[-1] - x[0] for x in (angles, away, turn)]
+    gaps += [(x[-1] - x[-2]) - (x[1] - x[0]) for x in (angles, away, turn)]
+    return torch.stack([gap.square().sum() for gap in gaps]).sum()

@@ -1,0 +1,169 @@
+"""Everything about a distillation that stays the same: body, trajectory, splats, texts; and how a step is filmed."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.distill.body import Body, body_of
+from jigdoll.distill.config import DistillConfig, settle, weights_of
+from jigdoll.distill.guidance import Texts, embed_texts
+from jigdoll.distill.losses import Weights
+from jigdoll.distill.tempo import Tempo, tempo_of
+from jigdoll.distill.trajectory import Trajectory, make_trajectory
+from jigdoll.errors import JigdollError
+from jigdoll.math.transforms import rigid_inverse
+from jigdoll.protocols import Rasterizer, VideoPrior
+from jigdoll.render.camera import follow
+from jigdoll.render.draw import ClipStyle, draw_splats
+from jigdoll.render.ground import Ground, fitting_ground
+from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.skin.deform import deform
+from jigdoll.splats.bind import bind
+from jigdoll.splats.pose import select
+from jigdoll.types import RiggedAsset, SkinnedGaussians
+
+_PROBES = 300
+"""Splats that the camera measures the character by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """The fixed part of a distillation."""
+
+    config: DistillConfig
+    """Settled: nothing in it is None but lengths that follow."""
+    prompt: str
+    prior: VideoPrior
+    texts: Texts
+    tempo: Tempo
+    trajectory: Trajectory
+    body: Body
+    weights: Weights
+    splats: SkinnedGaussians
+    probes: SkinnedGaussians
+    """A few of the splats."""
+    T_joint_world_rest: Float[Tensor, "joints 4 4"]
+    ground: Ground
+    style: ClipStyle
+    rasterizer: Rasterizer | None
+
+
+@dataclass(frozen=True)
+class Shot:
+    """What one step films: which frames, from where, over which squares."""
+
+    first: int
+    azimuth: tuple[float, ...]
+    elevation: float
+    phase: tuple[float, float]
+
+
+def set_stage(
+    asset: RiggedAsset,
+    prompt: str,
+    prior: VideoPrior,
+    config: DistillConfig,
+    *,
+    splats: SkinnedGaussians | None = None,
+    rasterizer: Rasterizer | None = None,
+) -> Stage:
+    """Measure the character, read the sentence and settle the configuration."""
+    if not asset.is_rigged:
+        raise JigdollError(f"{asset.name} has no skeleton to move; rig it first")
+    tempo = tempo_of(prompt, asset.skeleton)
+    changes = {name: getattr(config, name) for name in ("speed", "period") if getattr(config, name) is not None}
+    tempo = replace(tempo, **changes)
+    legs = sum(limb.kind == "leg" for limb in find_limbs(asset.skeleton))
+    config = settle(config, prior.defaults, tempo, legs=legs)
+    trajectory = _trajectory(asset, config, tempo, fps=prior.defaults.fps)
+    splats = bind(asset, count=config.splats, seed=0) if splats is None else splats
+    step = max(1, splats.means.shape[0] // _PROBES)
+    clay = prior.defaults.look == "clay"
+    assert config.width is not None and config.height is not None and config.negative_prompt is not None
+    return Stage(
+        config=config,
+        prompt=prompt,
+        prior=prior,
+        texts=embed_texts(prior, prompt, config.negative_prompt),
+        tempo=tempo,
+        trajectory=trajectory,
+        body=body_of(asset, trajectory.skeleton, tempo),
+        weights=weights_of(config),
+        splats=splats,
+        probes=select(splats, torch.arange(0, splats.means.shape[0], step)),
+        T_joint_world_rest=rigid_inverse(rest_transforms(trajectory.skeleton)),
+        ground=fitting_ground(splats.means),
+        style=ClipStyle(
+            mode="clay" if clay else "splats", width=config.width, height=config.height, shadow=config.shadow
+        ),
+        rasterizer=rasterizer,
+    )
+
+
+def _trajectory(asset: RiggedAsset, config: DistillConfig, tempo: Tempo, *, fps: float) -> Trajectory:
+    assert config.frames is not None and config.basis is not None
+    frames = config.frames if config.seconds is None else max(config.frames, round(config.seconds * fps) + 1)
+    assert config.bend_bound is not None and config.side_bound is not None
+    return make_trajectory(
+        asset.skeleton,
+        frames=frames,
+        fps=fps,
+        basis=config.basis,
+        terms=config.terms,
+        period=tempo.period,
+        speed=tempo.speed,
+        turn=tempo.turn,
+        stiffness=config.stiffness,
+        arms=config.arms,
+        sideways=config.sideways,
+        root_move=config.root_move,
+        root_turn=config.root_turn,
+        bend_bound=config.bend_bound,
+        side_bound=config.side_bound,
+        limited=config.limited,
+        frozen=config.freeze_first,
+    )
+
+
+def choose_shot(stage: Stage, generator: torch.Generator) -> Shot:
+    """Random cameras on the sides that the prior knows, a random window of a long clip, a random place on the board."""
+    config = stage.config
+    assert config.frames is not None
+    first = int(torch.randint(stage.trajectory.frames - config.frames + 1, (), generator=generator))
+    draws = torch.rand(config.views + 4, generator=generator).tolist()
+    sides = torch.rand(config.views, generator=generator).tolist()
+    low, high = config.azimuth
+    azimuth = [low + (high - low) * u for u in draws[: config.views]]
+    azimuth = [-a if config.mirror and side < 0.5 else a for a, side in zip(azimuth, sides, strict=True)]
+    low, high = config.elevation
+    cell = stage.ground.cell
+    return Shot(first, tuple(azimuth), low + (high - low) * draws[-1], (2 * cell * draws[-2], 2 * cell * draws[-3]))
+
+
+def film(
+    stage: Stage, T_world_joint: Float[Tensor, "frames joints 4 4"], shot: Shot
+) -> Float[Tensor, "views frames height width 3"]:
+    """The window of the clip as the prior's kind of video, differentiable in the joints."""
+    assert stage.config.frames is not None
+    transforms = T_world_joint[shot.first : shot.first + stage.config.frames] @ stage.T_joint_world_rest
+    with torch.no_grad():
+        shape = deform(stage.probes.means, stage.probes.weights, transforms)
+    style = replace(stage.style, azimuth=shot.azimuth, elevation=shot.elevation)
+    camera = follow(
+        shape,
+        azimuth=torch.tensor(shot.azimuth),
+        elevation=shot.elevation,
+        width=style.width,
+        height=style.height,
+        field_of_view=style.field_of_view,
+        smoothing=style.smoothing,
+        margin=style.margin,
+    )
+    ground = replace(stage.ground, phase=shot.phase)
+    video, _ = draw_splats(
+        stage.splats, transforms, style=style, rasterizer=stage.rasterizer, camera=camera, ground=ground
+    )
+    return video

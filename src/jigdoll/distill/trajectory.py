@@ -1,0 +1,277 @@
+"""The learnable motion: compound angles per joint and a 6-DoF root, per frame (AKD 4.4) or in smooth curves over time.
+
+All that is learned is one tensor `theta [terms rows 3]`: a row of three curves per joint (the root's row is its turn
+about the world's Y, Z and X), and a last row for the root's displacement. A curve is a sum of temporal basis functions;
+with the basis "frames" it is the value at each frame, as in the paper.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.distill.tempo import leg_length
+from jigdoll.errors import JigdollError
+from jigdoll.math.rotations import compound_to_quaternion, quaternion_to_compound
+from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.limits import with_default_limits
+from jigdoll.types import Motion, Pose, Skeleton
+
+Basis = Literal["frames", "dct", "spline", "fourier", "stride"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What a motion may be: everything about the learnable clip but its coefficients."""
+
+    skeleton: Skeleton
+    """With limits, and the root's axes along the world's Y, Z and X."""
+    basis: Basis
+    terms: int
+    frames: int
+    fps: float
+    period: float
+    """Of the stride basis [s]."""
+    speed: float
+    """T_z = v i: the forward speed that the motion starts from [m/s]."""
+    turn: float
+    """How fast the heading of that course changes [rad/s]."""
+    scales: Float[Tensor, "rows 3"]
+    """What one unit of a curve means: radians for joints, metres for the last row. Small is stiff."""
+    bounds: Float[Tensor, "joints 3 2"]
+    """Angles stay within these [rad] by construction; infinite bounds leave them free."""
+    frozen: bool
+    """Whether the first frame is the rest pose."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of `theta`."""
+        return self.terms, len(self.skeleton) + 1, 3
+
+    def times(self, fps: float | None = None) -> Float[Tensor, " frames"]:
+        """The moments of the frames [s], at the clip's own rate or another one."""
+        if fps is None or fps == self.fps:
+            return torch.arange(self.frames) / self.fps
+        return torch.arange(int((self.frames - 1) / self.fps * fps + 1e-6) + 1) / fps
+
+
+@dataclass(frozen=True, eq=False)
+class Controls:
+    """The paper's Theta: what the curves say at each frame."""
+
+    angles: Float[Tensor, "frames joints 3"]
+    """Compound angles [rad]; the root's are its turn about Y, Z and X."""
+    root: Float[Tensor, "frames 3"]
+    """Displacement of the root [m], world."""
+    course: Float[Tensor, "frames 3"]
+    """Where the constant start speed alone would have put the root [m], world."""
+
+
+def make_trajectory(
+    skeleton: Skeleton,
+    *,
+    frames: int,
+    fps: float,
+    basis: Basis = "dct",
+    terms: int | None = None,
+    period: float = 1.0,
+    speed: float = 0.0,
+    turn: float = 0.0,
+    stiffness: float = 0.2,
+    arms: float = 0.4,
+    sideways: float = 0.3,
+    root_move: float = 0.1,
+    root_turn: float = 0.1,
+    bend_bound: float = math.inf,
+    side_bound: float = math.inf,
+    limited: bool = True,
+    frozen: bool = False,
+) -> Trajectory:
+    """A trajectory for a rig: legs move freely, other joints are stiffer, bending is easier than swinging and twisting.
+
+    `stiffness`, `arms`: scale of joints that belong to no leg, and to an arm. `sideways`: scale of swing and twist.
+    `root_move` is in leg lengths, `root_turn` in radians per unit. `bend_bound` and `side_bound` [rad] narrow the
+    rig's own limits, which hold where `limited`; locked axes stay locked.
+    """
+    if frames < 2 or not fps > 0:
+        raise JigdollError(f"a motion needs at least two frames and a positive rate, not {frames} at {fps} per second")
+    length, _ = leg_length(skeleton)
+    skeleton = _with_world_root(_with_limits(skeleton))
+    scales = _scales(skeleton, stiffness=stiffness, arms=arms, sideways=sideways)
+    scales[0] = root_turn
+    scales[-1] = root_move * length
+    seconds = (frames - 1) / fps
+    if terms is None:
+        terms = default_terms(basis, seconds=seconds, fps=fps, period=period)
+    if basis == "frames":
+        terms = frames
+    narrow = torch.tensor([bend_bound, side_bound, side_bound])
+    locked = skeleton.limits[..., :1] == skeleton.limits[..., 1:]
+    free = torch.tensor([-math.inf, math.inf]).expand_as(skeleton.limits)
+    bounds = torch.where(locked, 0.0, skeleton.limits if limited else free)
+    bounds = torch.maximum(torch.minimum(bounds, narrow[:, None]), -narrow[:, None])
+    bounds[0] = torch.tensor([-math.inf, math.inf])
+    return Trajectory(skeleton, basis, terms, frames, fps, period, speed, turn, scales, bounds, frozen)
+
+
+def default_terms(basis: Basis, *, seconds: float, fps: float, period: float) -> int:
+    """Enough for two harmonics of the stride, and no more than there are frames."""
+    strides = seconds / max(period, 1e-6)
+    most = round(seconds * fps) + 1
+    wanted = {"frames": most, "stride": 5, "fourier": 4 * math.ceil(strides) + 1}.get(basis, math.ceil(4 * strides) + 1)
+    return max(3, min(wanted, most))
+
+
+def controls(
+    trajectory: Trajectory,
+    theta: Float[Tensor, "terms rows 3"],
+    *,
+    active: float | None = None,
+    fps: float | None = None,
+) -> Controls:
+    """The curves' values at the clip's frames, or at another rate; of the first `active` terms only."""
+    t = trajectory.times(fps)
+    columns = basis_functions(trajectory, t)
+    if active is not None:
+        columns = columns * (active - torch.arange(trajectory.terms)).clamp(0, 1)
+    if trajectory.frozen:
+        columns = columns - columns[:1]
+    curves = torch.einsum("ft,trc->frc", columns, theta) * trajectory.scales
+    course = course_of(trajectory, t)
+    angles = squash(curves[:, :-1], trajectory.bounds)
+    heading = torch.zeros(len(t), 1, 3)
+    heading[:, 0, 0] = trajectory.turn * t
+    angles = torch.cat([angles[:, :1] + heading, angles[:, 1:]], 1)
+    return Controls(angles, course + curves[:, -1], course)
+
+
+def pose_of(trajectory: Trajectory, moved: Controls) -> Pose:
+    """The pose of each frame."""
+    return Pose(moved.root, compound_to_quaternion(moved.angles, trajectory.skeleton.axes))
+
+
+def to_motion(
+    trajectory: Trajectory, theta: Float[Tensor, "terms rows 3"], *, fps: float | None = None, name: str = "motion"
+) -> Motion:
+    """The clip, at its own rate or any other: smooth curves have a value at every moment."""
+    if trajectory.basis == "frames" and fps not in (None, trajectory.fps):
+        raise JigdollError("a motion with one value per frame has no other rate; resample the clip instead")
+    with torch.no_grad():
+        pose = pose_of(trajectory, controls(trajectory, theta, fps=fps))
+    return Motion(pose, fps or trajectory.fps, name)
+
+
+def fit_theta(trajectory: Trajectory, motion: Motion) -> Float[Tensor, "terms rows 3"]:
+    """The coefficients nearest to a given motion at the trajectory's own rate: a warm start."""
+    if len(motion) != trajectory.frames:
+        raise JigdollError(f"a motion of {len(motion)} frames cannot start a trajectory of {trajectory.frames}")
+    t = trajectory.times()
+    angles = quaternion_to_compound(motion.pose.rotations, trajectory.skeleton.axes).float()
+    angles[:, 0, 0] = torch.from_numpy(np.unwrap(angles[:, 0, 0].numpy())) - trajectory.turn * t
+    curves = torch.cat([unsquash(angles, trajectory.bounds), (motion.pose.root - course_of(trajectory, t))[:, None]], 1)
+    curves = torch.where(trajectory.scales > 0, curves / trajectory.scales.clamp_min(1e-9), 0.0).float()
+    columns = basis_functions(trajectory, t)
+    columns = columns - columns[:1] if trajectory.frozen else columns
+    solution = torch.linalg.lstsq(columns.double(), curves.flatten(1).double(), driver="gelsd").solution
+    return solution.float().reshape(trajectory.shape)
+
+
+def course_of(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames 3"]:
+    """The way of a body at constant speed that turns at a constant rate; straight ahead it is T_z = v i (AKD 4.4)."""
+    v, w = trajectory.speed, trajectory.turn
+    if w == 0:
+        return torch.stack([0 * t, 0 * t, v * t], -1)
+    return torch.stack([v / w * (1 - torch.cos(w * t)), 0 * t, v / w * torch.sin(w * t)], -1)
+
+
+def basis_functions(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames terms"]:
+    """The value of each temporal basis function at each moment, coarse ones first."""
+    seconds, n = (trajectory.frames - 1) / trajectory.fps, trajectory.terms
+    if trajectory.basis == "frames":
+        return torch.eye(trajectory.frames)
+    if trajectory.basis == "dct":
+        # DCT-II: half-sample shifted cosines, so that neither end is bound to stand still.
+        u = (t * trajectory.fps + 0.5) / trajectory.frames
+        return torch.cos(math.pi * u[:, None] * torch.arange(n))
+    if trajectory.basis == "spline":
+        return _splines(t / seconds, n)
+    period = seconds if trajectory.basis == "fourier" else trajectory.period
+    return _harmonics(t / period, n)
+
+
+def squash(
+    x: Float[Tensor, "*batch joints 3"], bounds: Float[Tensor, "joints 3 2"]
+) -> Float[Tensor, "*batch joints 3"]:
+    """Angles bent smoothly into their bounds, which contain 0: slope 1 at rest, the bound far out."""
+    low, high = bounds.unbind(-1)
+    room = torch.where(x < 0, -low, high)
+    free = torch.isinf(room)
+    safe = torch.where(free | (room <= 0), 1.0, room)
+    return torch.where(free, x, torch.where(room <= 0, 0.0, safe * torch.tanh(x / safe)))
+
+
+def unsquash(
+    y: Float[Tensor, "*batch joints 3"], bounds: Float[Tensor, "joints 3 2"]
+) -> Float[Tensor, "*batch joints 3"]:
+    """The inverse of `squash`, for angles at a bound a value close to it."""
+    low, high = bounds.unbind(-1)
+    room = torch.where(y < 0, -low, high)
+    free = torch.isinf(room)
+    safe = torch.where(free | (room <= 0), 1.0, room)
+    inside = (y / safe).clamp(-0.98, 0.98)
+    return torch.where(free, y, torch.where(room <= 0, 0.0, safe * torch.atanh(inside)))
+
+
+def in_loop(trajectory: Trajectory) -> Trajectory:
+    """The same in a basis that ends where it began."""
+    return replace(trajectory, basis="fourier", terms=max(3, trajectory.terms | 1))
+
+
+def _harmonics(cycles: Float[Tensor, " frames"], terms: int) -> Float[Tensor, "frames terms"]:
+    """1, cos, sin, cos 2, sin 2 ... of the cycle."""
+    order = torch.arange(terms)
+    angle = 2 * math.pi * cycles[:, None] * ((order + 1) // 2)
+    return torch.where(order % 2 == 0, torch.sin(angle), torch.cos(angle)) + (order == 0)
+
+
+def _splines(u: Float[Tensor, " frames"], terms: int) -> Float[Tensor, "frames terms"]:
+    """Cubic B-splines in layers, each with twice the knots of the one before, until there are enough terms."""
+    layers, spans = [], 1
+    while sum(layer.shape[1] for layer in layers) < terms:
+        layers.append(_cubic(u[:, None] * spans - torch.arange(-1, spans + 2)))
+        spans *= 2
+    return torch.cat(layers, 1)[:, :terms]
+
+
+def _cubic(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """The cubic B-spline with knots at -2 .. 2."""
+    a = x.abs()
+    near = 2 / 3 - a.square() + a**3 / 2
+    return torch.where(a < 1, near, (2 - a).clamp_min(0) ** 3 / 6)
+
+
+def _scales(skeleton: Skeleton, *, stiffness: float, arms: float, sideways: float) -> Float[Tensor, "rows 3"]:
+    limbs = find_limbs(skeleton)
+    scales = torch.full((len(skeleton) + 1, 3), stiffness)
+    for limb in limbs:
+        share = {"leg": 1.0, "arm": arms}.get(limb.kind)
+        if share is not None:
+            scales[list(limb.joints)] = share
+    scales[:, 1:] *= sideways
+    return scales
+
+
+def _with_limits(skeleton: Skeleton) -> Skeleton:
+    """Rigs from files come without limits: then limits by role."""
+    return with_default_limits(skeleton) if bool((skeleton.limits.abs() > 3.1).all()) else skeleton
+
+
+def _with_world_root(skeleton: Skeleton) -> Skeleton:
+    """The root turns about the world's Y, then Z, then X: heading, roll and pitch keep their meaning on every rig."""
+    turn = rest_transforms(skeleton)[0, :3, :3].T[:, [1, 2, 0]]
+    return replace(skeleton, axes=torch.cat([turn[None], skeleton.axes[1:]]))
