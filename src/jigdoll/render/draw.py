@@ -33,6 +33,8 @@ from jigdoll.splats.pose import pose_by_transforms
 from jigdoll.types import Camera, Gaussians, Motion, Pose, RiggedAsset, Skeleton, SkinnedGaussians
 
 BACKGROUND = (0.93, 0.94, 0.96)
+LEFT_TINT = (0.12, 0.38, 0.85)
+RIGHT_TINT = (0.85, 0.16, 0.14)
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,10 @@ def in_clay(
 ) -> Gaussians:
     """The posed splats as one warm material under fixed lights, near parts brighter than far ones.
 
-    A splat's own z axis is its outward normal (see `splats.bind`); it is carried along by the blended rotations. The
-    colours hold no gradient: guidance moves the shape, not the shading.
+    Parts left and right of the middle are tinted, and what stands on the ground is deep in its tint: which leg is
+    which, and what the foot does, can then be read from a picture of 50 pixels. A splat's own z axis is its outward
+    normal (see `splats.bind`); it is carried along by the blended rotations. The colours hold no gradient: guidance
+    moves the shape, not the shading.
     """
     with torch.no_grad():
         turns = transforms.detach().clone()
@@ -184,11 +188,26 @@ def in_clay(
         relative = means - box_center(means)[..., None, :]
         nearer = -(T[..., 2, None, :3] * relative).sum(-1) / max(size, 1e-9)
         bright = bright * (1 + depth_cue * torch.tanh(6 * nearer))
-        colors = (bright[..., None] * means.new_tensor(CLAY)).clamp(0, 1)
+        colors = (bright[..., None] * _clay_of(splats.means.detach())).clamp(0, 1)
     shape = colors.shape[:-1]
     return Gaussians(
         gaussians.means.expand(*shape, 3), gaussians.covariances.expand(*shape, 3, 3), gaussians.opacities, colors
     )
+
+
+def _clay_of(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, "gaussians 3"]:
+    """The material of each splat by where it lies at rest: left bluish, right reddish, deeper towards the feet."""
+    if means.shape[0] == 0:
+        return means
+    low, high = means.amin(0), means.amax(0)
+    size = (high - low).norm().clamp(min=1e-9)
+    side = torch.tanh((means[:, 0] - 0.5 * (low[0] + high[0])) / (0.04 * size))
+    height = (means[:, 1] - low[1]) / (high[1] - low[1]).clamp(min=1e-9)
+    foot = torch.sigmoid((0.14 - height) / 0.03)
+    leg = torch.sigmoid((0.45 - height) / 0.06)
+    depth = (side.abs() * (0.25 + 0.25 * leg + 0.5 * foot))[:, None]
+    tint = torch.where(side[:, None] > 0, means.new_tensor(LEFT_TINT), means.new_tensor(RIGHT_TINT))
+    return torch.lerp(means.new_tensor(CLAY).expand_as(tint), tint, depth)
 
 
 def draw_bones(

@@ -17,9 +17,12 @@ def on_torch_threads(kernel: Callable[..., Any], *arguments: Any) -> None:
     the process when two parallel kernels meet.
     """
     with _one_at_a_time:
-        before = numba.get_num_threads()
-        numba.set_num_threads(max(1, min(torch.get_num_threads(), int(numba.config.NUMBA_NUM_THREADS))))  # type: ignore[attr-defined]
+        threads, before = torch.get_num_threads(), numba.get_num_threads()
+        numba.set_num_threads(max(1, min(threads, int(numba.config.NUMBA_NUM_THREADS))))  # type: ignore[attr-defined]
         try:
             kernel(*arguments)
         finally:
             numba.set_num_threads(before)
+            # Where numba runs on OpenMP, starting its pool overrules what torch was told.
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)

@@ -1,5 +1,6 @@
 """From a species to a rigged, painted, weighted character."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -36,15 +37,23 @@ def make(species: str, *, seed: int = 0) -> RiggedAsset:
 
 
 def random_creature(
-    generator: torch.Generator, *, family: str | None = None, coarse: bool = True, spread: float = 2.5
+    generator: torch.Generator,
+    *,
+    family: str | None = None,
+    without: Collection[str] = (),
+    coarse: bool = True,
+    spread: float = 2.5,
 ) -> RiggedAsset:
     """A random creature for training data: a species of the family with far wider proportions and colours.
 
-    A coarse mesh takes a fraction of the time of a full one. `spread` multiplies the range of a species.
+    A coarse mesh takes a fraction of the time of a full one. `spread` multiplies the range of a species. Species named
+    in `without` are left out.
     """
     if family is not None and family not in FAMILIES:
         raise JigdollError(f"no family of creatures is called {family!r}; the families are {', '.join(FAMILIES)}")
-    plans = [plan for plan in TABLE if family in (None, plan.family)]
+    plans = [plan for plan in TABLE if family in (None, plan.family) and plan.name not in without]
+    if not plans:
+        raise JigdollError(f"no creature is left of the family {family!r} without {', '.join(without)}")
     plan = plans[int(torch.randint(len(plans), (1,), generator=generator))]
     build = sample_build(generator, spread=spread)
     palette = sample_palette(PALETTES[plan.name], MORPHS.get(plan.name, ()), generator, dyed=True, spread=spread)
