@@ -7,6 +7,7 @@ from jigdoll.prior.captions import HELD_OUT_SPECIES, NEGATIVE_KINDS, negative_of
 from jigdoll.prior.lexicon import ACTIONS, CONCEPTS, LEXICON, TRAINED_SPECIES, WORDS, fingerprint, surface_forms
 from jigdoll.prior.text import MOST_TOKENS, TextEncoder, explain, read, to_ids
 from jigdoll.zoo.nouns import KIN, NAMES, SPECIES_OF, family_of, plural
+from jigdoll.zoo.phrases import LONGEST
 from jigdoll.zoo.species import FAMILIES, SPECIES
 
 BODIES = [*((name, family_of(name)) for name in SPECIES), *((None, family) for family in FAMILIES)]
@@ -38,7 +39,7 @@ def test_every_caption_reads_back_as_what_it_was_written_for(action: str) -> Non
 def test_every_negative_is_unnatural_motion_of_its_body(kind: str) -> None:
     draw = generator(11)
     bare = with_noun = more = 0
-    for action in ACTIONS:
+    for action in ACTIONS[::2]:
         for species, family in BODIES:
             caption = write_negative(draw, species=species, family=family, action=action, kind=kind)
             reading = read(caption)
@@ -52,7 +53,7 @@ def test_every_negative_is_unnatural_motion_of_its_body(kind: str) -> None:
             is_more = bool(reading.actions) or len(wrong) > 1
             more += is_more
             with_noun += caption != "unnatural motion" and not is_more
-    total = len(ACTIONS) * len(BODIES)
+    total = len(ACTIONS[::2]) * len(BODIES)
     assert [round(count / total, 1) for count in (bare, with_noun, more)] in (
         [0.3, 0.4, 0.2],
         [0.3, 0.5, 0.2],
@@ -62,9 +63,9 @@ def test_every_negative_is_unnatural_motion_of_its_body(kind: str) -> None:
 
 def test_species_are_named_in_two_thirds_of_their_captions() -> None:
     draw = generator(3)
-    captions = [write_caption(draw, species="dog", family="quadruped", action="walk") for _ in range(1000)]
-    assert 0.65 < sum(read(caption).species == "dog" for caption in captions) / 1000 < 0.75
-    assert len(set(captions)) > 600
+    captions = [write_caption(draw, species="dog", family="quadruped", action="walk") for _ in range(500)]
+    assert 0.65 < sum(read(caption).species == "dog" for caption in captions) / 500 < 0.75
+    assert len(set(captions)) > 350
 
 
 def test_captions_depend_on_the_generator_alone() -> None:
@@ -79,13 +80,13 @@ def test_captions_depend_on_the_generator_alone() -> None:
 def test_the_grammar_uses_every_word_that_has_a_place() -> None:
     draw = generator(1)
     used: set[int] = set()
-    for n in range(150):
+    for n in range(90):
         for i, action in enumerate(ACTIONS):
             species, family = BODIES[(n + i) % len(BODIES)]
             used |= set(
                 read(write_caption(draw, species=species, family=family, action=action, tempo=(-1.0) ** n)).words
             )
-    for n in range(250):
+    for n in range(130):
         species, family = BODIES[n % len(BODIES)]
         for kind in NEGATIVE_KINDS:
             used |= set(read(write_negative(draw, species=species, family=family, action="walk", kind=kind)).words)
@@ -103,7 +104,7 @@ def test_held_out_species_carry_only_their_family() -> None:
     assert not any(f"species:{name}" in CONCEPTS for name in HELD_OUT_SPECIES)
     draw = generator(2)
     for species in HELD_OUT_SPECIES:
-        for _ in range(200):
+        for _ in range(40):
             caption = write_caption(draw, species=species, family=family_of(species), action="walk")
             assert read(caption).species is None
             assert not set(caption.lower().split()) & set(NAMES[species])
@@ -188,6 +189,7 @@ def test_words_and_concepts_are_as_the_weights_know_them() -> None:
     # A change here makes all trained weights of the pocket prior worthless.
     assert fingerprint() == "df6441e09d71"
     assert len(set(WORDS)) == len(WORDS) and len(set(CONCEPTS)) == len(CONCEPTS)
+    assert max(len(form.split()) for word in LEXICON for form in surface_forms(word)) <= LONGEST
     assert {concept for word in LEXICON for concept in word.concepts} == set(CONCEPTS)
 
 

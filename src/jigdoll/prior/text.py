@@ -1,6 +1,5 @@
 """What a prompt says to the pocket prior: from words to concepts, and from concepts to a vector."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from jigdoll.prior.lexicon import ACTIONS, CONCEPTS, LEXICON, UNNATURAL, WORDS, Word, fingerprint, surface_forms
+from jigdoll.zoo.phrases import find_phrases, tokens_of
 
 __all__ = ["CONCEPTS", "MOST_TOKENS", "WORDS", "Reading", "TextEncoder", "explain", "fingerprint", "read", "to_ids"]
 
@@ -33,8 +33,6 @@ def _forms(words: Sequence[Word]) -> dict[str, Word]:
 _PLAIN = _forms([word for word in LEXICON if word.kind != "negative"])
 _IN_NEGATIVE = _PLAIN | _forms([word for word in LEXICON if word.kind == "negative"])
 _LOOKS = _forms([word for word in LEXICON if word.kind == "look"])
-_LONGEST = max(len(form.split()) for form in _IN_NEGATIVE)
-_DIGITS = {"2": "two", "4": "four", "6": "six", "8": "eight"}
 
 
 @dataclass(frozen=True)
@@ -101,22 +99,9 @@ def read(prompt: str) -> Reading:
 
 
 def _split(prompt: str) -> tuple[list[Word], list[str]]:
-    """The known words in order, longest phrases first, and what is left over."""
-    tokens = re.findall(r"\w+", re.sub(r"['’]s?\b", "", prompt.lower()).replace("_", " "))
-    tokens = [_DIGITS.get(token, token) for token in tokens]
-    forms = _IN_NEGATIVE if UNNATURAL in " ".join(tokens) else _PLAIN
-    found: list[tuple[str, Word]] = []
-    unknown, place = [], 0
-    while place < len(tokens):
-        for length in range(min(_LONGEST, len(tokens) - place), 0, -1):
-            form = " ".join(tokens[place : place + length])
-            if form in forms:
-                found.append((form, forms[form]))
-                break
-        else:
-            unknown.append(tokens[place])
-            length = 1
-        place += length
+    """The known words in order, and what is left over."""
+    tokens = tokens_of(prompt)
+    found, unknown = find_phrases(tokens, _IN_NEGATIVE if UNNATURAL in " ".join(tokens) else _PLAIN)
     # "A giant walks" names a giant, but "a giant spider" a spider.
     last = max((i for i, (_, word) in enumerate(found) if word.kind == "noun"), default=-1)
     words = [_LOOKS[form] if i < last and form in _LOOKS else word for i, (form, word) in enumerate(found)]
