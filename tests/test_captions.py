@@ -80,7 +80,7 @@ def test_captions_depend_on_the_generator_alone() -> None:
 def test_the_grammar_uses_every_word_that_has_a_place() -> None:
     draw = generator(1)
     used: set[int] = set()
-    for n in range(90):
+    for n in range(140):
         for i, action in enumerate(ACTIONS):
             species, family = BODIES[(n + i) % len(BODIES)]
             used |= set(
