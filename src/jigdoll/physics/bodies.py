@@ -1,0 +1,312 @@
+"""From a character to articulated rigid bodies: a cuboid per bone (AKD 4.5), small parts carried by their parents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from jigdoll.errors import RigError
+from jigdoll.math.transforms import apply, rigid_inverse, transform
+from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.types import Limb, RiggedAsset, Skeleton
+
+DENSITY = 1000.0
+"""Of flesh [kg/m^3]."""
+LEAST_SHARE = 0.003
+"""Leaf bones with less of the volume than this are carried by their parents, unless they stand on the ground."""
+LEAST_MASS = 0.01
+"""No body is lighter than this share of the whole: an explicit integrator pays for light parts with tiny steps."""
+LEAST_ROUND = 0.25
+"""No principal inertia is smaller than this share of the body's largest one, for the same reason."""
+THIN = 0.004
+"""Least half extent of a cuboid, as a share of the character's size."""
+LEG_PARTS = 3
+"""The first bones of a leg are never merged."""
+SOLE = 0.03
+"""A bone of a leg whose flesh comes so near to the ground (share of the height) at rest has a level sole."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """Rigid cuboids in a tree of three-axis joints; the first one floats freely. Frames are the joints' own."""
+
+    names: tuple[str, ...]
+    joints: tuple[int, ...]
+    """The skeleton's joint whose frame each body has; parents before children."""
+    parents: tuple[int, ...]
+    """Body, -1 for the first."""
+    carriers: tuple[int, ...]
+    """The body that each joint of the skeleton moves with."""
+    T_parent_body: Float[Tensor, "bodies 4 4"]
+    """At rest, in the parent's frame (the first one's: in the world) [m]."""
+    axes: Float[Tensor, "bodies 3 3"]
+    """Columns: the axes of the compound angles, in the body's frame at rest."""
+    limits: Float[Tensor, "bodies 3 2"]
+    """[rad]."""
+    mass: Float[Tensor, " bodies"]
+    """[kg]."""
+    inertia: Float[Tensor, "bodies 3 3"]
+    """About the centre of mass, in the body's frame [kg m^2]."""
+    T_body_box: Float[Tensor, "bodies 4 4"]
+    """The cuboid's centre, which is the centre of mass, and its axes [m]."""
+    half: Float[Tensor, "bodies 3"]
+    """Half extents of the cuboid [m]."""
+    feet: tuple[tuple[int, ...], ...]
+    """Per leg, the bodies that stand on the ground."""
+    length: float
+    """The character's size: largest extent of the mesh at rest [m]."""
+    leg_length: float
+    """Mean height of the hips above the ground at rest, or a half of the body's height without legs [m]."""
+
+    def __len__(self) -> int:
+        return len(self.joints)
+
+    @property
+    def com(self) -> Float[Tensor, "bodies 3"]:
+        """Centres of mass in the bodies' frames [m]."""
+        return self.T_body_box[:, :3, 3]
+
+    @property
+    def corners(self) -> Float[Tensor, "bodies 8 3"]:
+        """The cuboids' corners in the bodies' frames [m]."""
+        signs = torch.cartesian_prod(*[self.half.new_tensor([-1.0, 1.0])] * 3)
+        return apply(self.T_body_box, signs * self.half[:, None])
+
+    @property
+    def total_mass(self) -> float:
+        return float(self.mass.sum())
+
+
+def make_bodies(
+    asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True
+) -> Bodies:
+    """The cuboids of a character, at most about `most`: leaf bones that are too many or too small join their parents.
+
+    Mass is density times the mesh's volume, shared out by the cuboids' volumes. A character without legs cannot stand
+    and is refused, unless `needs_legs` is off (a fish in free space).
+    """
+    skeleton = asset.skeleton
+    if len(skeleton) < 2:
+        raise RigError(f"{asset.name}: one joint makes no articulated body; rig the mesh first (jigdoll rig)")
+    T = rest_transforms(skeleton).double()
+    vertices = asset.mesh.vertices.double()
+    if not bool(torch.isfinite(vertices).all() and torch.isfinite(T).all()):
+        raise RigError(f"{asset.name}: the mesh or the skeleton holds NaN or infinite places; repair the file")
+    limbs = find_limbs(skeleton)
+    legs = [limb.joints for limb in limbs if limb.kind == "leg"]
+    if needs_legs and not legs:
+        raise RigError(
+            f"{asset.name} has no legs to stand on; simulate it without a ground (--no-ground), or name its legs "
+            "left_hip, left_knee ..."
+        )
+    dense = asset.weights.dense(len(skeleton)).double()
+    size = float((vertices.amax(0) - vertices.amin(0)).max()) if len(vertices) else 0.0
+    if not size > 0:
+        raise RigError(f"{asset.name}: there is no flesh to make bodies of; the mesh has no extent")
+    fitter = _Fitter(skeleton, T, vertices, dense, _low_joints(skeleton, legs, dense, vertices), size)
+    carriers = _merge(skeleton, fitter, dense, limbs, most=most)
+    return _assemble(asset, fitter, carriers, legs, density=density, size=size)
+
+
+def mesh_volume(asset: RiggedAsset) -> float:
+    """The volume that the surface encloses [m^3]: a sixth of the sum of the faces' triple products."""
+    a, b, c = asset.mesh.vertices.double()[asset.mesh.faces.long()].unbind(1)
+    return abs(float((torch.linalg.cross(a, b) * c).sum())) / 6
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitter:
+    """What a cuboid is fitted to."""
+
+    skeleton: Skeleton
+    T_world_joint: Float[Tensor, "joints 4 4"]
+    vertices: Float[Tensor, "vertices 3"]
+    dense: Float[Tensor, "vertices joints"]
+    low: frozenset[int]
+    """Joints of legs whose flesh is near the ground."""
+    size: float
+
+    def owners(self, carriers: Sequence[int]) -> Int[Tensor, " vertices"]:
+        """The joint (one that carries) that moves each vertex most."""
+        merged = torch.zeros_like(self.dense)
+        merged.index_add_(1, torch.tensor(carriers), self.dense)
+        return merged.argmax(1)
+
+    def fit(self, joint: int, owners: Int[Tensor, " vertices"]) -> tuple[Tensor, Tensor]:
+        """The cuboid of one bone in the world, and its half extents."""
+        flesh = self.vertices[owners == joint]
+        frame = self._frame(joint, flesh)
+        place = self.T_world_joint[joint, :3, 3]
+        found = len(flesh) >= 4
+        points = flesh if found else torch.stack([place, self._end(joint)])
+        local = points @ frame
+        if found:
+            low, high = torch.quantile(local, 0.02, dim=0), torch.quantile(local, 0.98, dim=0)
+        else:
+            low, high = local.amin(0), local.amax(0)
+        if joint in self.low and found:
+            low[1] = local[:, 1].min()  # the sole touches the ground exactly where the skin does
+        half = (0.5 * (high - low)).clamp_min(THIN * self.size)
+        centre = 0.5 * (high + low)
+        if joint in self.low and found:
+            centre[1] = low[1] + half[1]
+        return transform(frame, frame @ centre), half
+
+    def _end(self, joint: int) -> Tensor:
+        """Where the bone ends: at the mean of the joint's children, or in the joint itself."""
+        children = self.skeleton.children[joint]
+        if not children:
+            return self.T_world_joint[joint, :3, 3]
+        return self.T_world_joint[list(children), :3, 3].mean(0)
+
+    def _frame(self, joint: int, flesh: Tensor) -> Tensor:
+        """Columns: across, up, along the bone; level for a sole."""
+        way = self._end(joint) - self.T_world_joint[joint, :3, 3]
+        if way.norm() < 1e-3 * self.size and len(flesh):
+            way = flesh.mean(0) - self.T_world_joint[joint, :3, 3]
+        if joint in self.low:
+            way = way * way.new_tensor([1.0, 0.0, 1.0])
+        if way.norm() < 1e-3 * self.size:
+            way = way.new_tensor([0.0, 0.0, 1.0])
+        along = way / way.norm()
+        side = along.new_tensor([1.0, 0.0, 0.0] if abs(float(along[0])) < 0.8 else [0.0, 0.0, -1.0])
+        if joint in self.low:
+            side = torch.linalg.cross(along.new_tensor([0.0, 1.0, 0.0]), along)
+        side = side - (side @ along) * along
+        side = side / side.norm()
+        return torch.stack([side, torch.linalg.cross(along, side), along], dim=1)
+
+
+def _low_joints(
+    skeleton: Skeleton, legs: Sequence[tuple[int, ...]], dense: Tensor, vertices: Tensor
+) -> frozenset[int]:
+    """The joints of legs (without the first two) whose flesh comes near to the ground at rest."""
+    low, height = vertices[:, 1].amin(), vertices[:, 1].amax() - vertices[:, 1].amin()
+    owners = dense.argmax(1)
+    found = set()
+    for leg in legs:
+        for joint in leg[1:]:
+            flesh = vertices[owners == joint, 1]
+            if len(flesh) and float(flesh.min() - low) < SOLE * float(height):
+                found.add(joint)
+    return frozenset(found)
+
+
+def _merge(skeleton: Skeleton, fitter: _Fitter, dense: Tensor, limbs: Sequence[Limb], *, most: int) -> list[int]:
+    """The joint that carries each joint: itself, or an ancestor (for joints above the first body: that body).
+
+    Joints without flesh go first, then ends of limbs, a left one together with its right one.
+    """
+    count, parents = len(skeleton), skeleton.parents
+    owners = dense.argmax(1)
+    fleshy = torch.bincount(owners, minlength=count) >= 4
+    root = 0
+    while not bool(fleshy[root]) and len(skeleton.children[root]) == 1:
+        root = skeleton.children[root][0]
+    carriers = list(range(count))
+    for joint in range(count):
+        if not _below(skeleton, joint, root):
+            carriers[joint] = root
+        elif joint != root and not bool(fleshy[joint]):
+            carriers[joint] = carriers[parents[joint]]
+    volume = [float(8 * fitter.fit(j, owners)[1].prod()) if bool(fleshy[j]) else 0.0 for j in range(count)]
+    total = max(sum(volume), 1e-30)
+    group = {j: (limb.kind, limb.rank, i) for limb in limbs for i, j in enumerate(limb.joints)}
+    steps = {j: i for limb in limbs if limb.kind == "leg" for i, j in enumerate(limb.joints)}
+
+    def ends() -> dict[object, list[int]]:
+        alive = {j for j in range(count) if carriers[j] == j}
+        busy = {carriers[parents[j]] for j in alive if j != root}
+        groups: dict[object, list[int]] = {}
+        for joint in sorted(alive - busy - {root}):
+            groups.setdefault(group.get(joint, joint), []).append(joint)
+        return groups
+
+    def share(joints: Sequence[int]) -> float:
+        standing = any(steps.get(joint, 0) >= LEG_PARTS or joint in fitter.low for joint in joints)
+        return max(volume[joint] for joint in joints) / total * (4.0 if standing else 1.0)
+
+    while True:
+        loose = [js for js in ends().values() if all(j not in steps or steps[j] >= LEG_PARTS for j in js)]
+        least = min(loose, key=share, default=None)
+        bodies = sum(carriers[j] == j for j in range(count))
+        if least is None or (share(least) >= LEAST_SHARE and bodies <= most):
+            return carriers
+        for joint in least:
+            into = carriers[parents[joint]]
+            carriers = [into if carrier == joint else carrier for carrier in carriers]
+
+
+def _below(skeleton: Skeleton, joint: int, ancestor: int) -> bool:
+    while joint >= 0:
+        if joint == ancestor:
+            return True
+        joint = skeleton.parents[joint]
+    return False
+
+
+def _assemble(
+    asset: RiggedAsset,
+    fitter: _Fitter,
+    carriers: list[int],
+    legs: Sequence[tuple[int, ...]],
+    *,
+    density: float,
+    size: float,
+) -> Bodies:
+    """Fit the cuboids of the joints that are left, and weigh them."""
+    skeleton, T = asset.skeleton, fitter.T_world_joint
+    joints = [j for j in range(len(skeleton)) if carriers[j] == j]
+    body = {joint: i for i, joint in enumerate(joints)}
+    owners = fitter.owners(carriers)
+    boxes, halves = zip(*(fitter.fit(joint, owners) for joint in joints), strict=True)
+    half, T_world_box = torch.stack(halves), torch.stack(boxes)
+    mass = _masses(asset, half, density=density)
+    parents = [-1 if i == 0 else body[carriers[skeleton.parents[j]]] for i, j in enumerate(joints)]
+    T_body = T[joints]
+    T_body_box = rigid_inverse(T_body) @ T_world_box
+    above = T_body[[max(p, 0) for p in parents]]
+    T_parent_body = rigid_inverse(above) @ T_body
+    T_parent_body[0] = T_body[0]
+    hips = [float(T[leg[0], 1, 3] - asset.mesh.vertices[:, 1].min()) for leg in legs]
+    height = float(asset.mesh.vertices[:, 1].max() - asset.mesh.vertices[:, 1].min())
+    feet = tuple(tuple(dict.fromkeys(body[carriers[j]] for j in leg if j in fitter.low)) for leg in legs)
+    return Bodies(
+        names=tuple(skeleton.names[j] for j in joints),
+        joints=tuple(joints),
+        parents=tuple(parents),
+        carriers=tuple(body[c] for c in carriers),
+        T_parent_body=T_parent_body,
+        axes=skeleton.axes[joints].double(),
+        limits=skeleton.limits[joints].double(),
+        mass=mass,
+        inertia=_inertias(mass, half, T_body_box[:, :3, :3]),
+        T_body_box=T_body_box,
+        half=half,
+        feet=tuple(foot or (body[carriers[leg[-1]]],) for foot, leg in zip(feet, legs, strict=True)),
+        length=size,
+        leg_length=sum(hips) / len(hips) if hips else 0.5 * height,
+    )
+
+
+def _masses(asset: RiggedAsset, half: Float[Tensor, "bodies 3"], *, density: float) -> Float[Tensor, " bodies"]:
+    """Shares of the whole by volume, none below the least; the whole by the mesh if it is closed, else by cuboids."""
+    volume = 8 * half.prod(1)
+    whole, enclosed = float(volume.sum()), mesh_volume(asset)
+    if 0.2 * whole < enclosed < 1.5 * whole:
+        whole = enclosed
+    share = (volume / volume.sum()).clamp_min(LEAST_MASS)
+    return density * whole * share / share.sum()
+
+
+def _inertias(
+    mass: Float[Tensor, " bodies"], half: Float[Tensor, "bodies 3"], R_body_box: Float[Tensor, "bodies 3 3"]
+) -> Float[Tensor, "bodies 3 3"]:
+    """Of cuboids: m (b^2 + c^2) / 3 about the axis of half extent a, slender ones thickened."""
+    squares = half.square()
+    principal = mass[:, None] / 3 * (squares.sum(1, keepdim=True) - squares)
+    principal = torch.maximum(principal, LEAST_ROUND * principal.amax(1, keepdim=True))
+    return R_body_box @ torch.diag_embed(principal) @ R_body_box.mT
