@@ -28,12 +28,12 @@ def make(species: str, *, seed: int = 0) -> RiggedAsset:
     """The built-in character of that name; seed 0 is the species itself, others vary its build and colours."""
     plan = species_named(species)
     if seed == 0:
-        return _assemble(plan, Build(), PALETTES[plan.name], seed=0)
+        return assemble(plan, Build(), PALETTES[plan.name], seed=0)
     generator = torch.Generator().manual_seed(seed)
     build = sample_build(generator)
     dyed = plan.family == "humanoid" or plan.name == "dog"
     palette = sample_palette(PALETTES[plan.name], MORPHS.get(plan.name, ()), generator, dyed=dyed)
-    return _assemble(plan, build, palette, seed=seed)
+    return assemble(plan, build, palette, seed=seed)
 
 
 def random_creature(
@@ -58,10 +58,10 @@ def random_creature(
     build = sample_build(generator, spread=spread)
     palette = sample_palette(PALETTES[plan.name], MORPHS.get(plan.name, ()), generator, dyed=True, spread=spread)
     seed = int(torch.randint(2**20, (1,), generator=generator))
-    return _assemble(plan, build, palette, seed=seed, coarse=coarse)
+    return assemble(plan, build, palette, seed=seed, coarse=coarse)
 
 
-def _assemble(species: Species, build: Build, palette: Palette, *, seed: int, coarse: bool = False) -> RiggedAsset:
+def assemble(species: Species, build: Build, palette: Palette, *, seed: int, coarse: bool = False) -> RiggedAsset:
     """Sculpt, polygonise, paint and weigh one character."""
     body = BODIES[species.name]
     skeleton = build_skeleton(apply_build(species, build) if build != Build() else species)
