@@ -29,7 +29,7 @@ SWINGING = 0.2
 """A foot that overtakes the body faster than this swings, however low it is carried [body lengths / s]."""
 PATCH = 0.008
 """Skin this close to a foot's lowest point touches the ground [body lengths]."""
-SKATE = 0.06
+SKATE = 0.03
 """A standing foot skates above this speed [body lengths / s] ..."""
 SKATE_OF_TRAVEL = 0.2
 """... or above this share of the body's own speed, whichever is more."""
@@ -63,12 +63,16 @@ def ground_velocity(trace: Trace, feet: tuple[Footing, ...], length: float) -> F
 
     Artists' clips often walk in place, as on a treadmill: there the standing feet tell how fast the belt runs.
     """
-    way = trace.center[-1, [0, 2]] - trace.center[0, [0, 2]]
-    seconds = (len(trace.center) - 1) / trace.fps
-    if not feet or np.linalg.norm(way) / seconds > IN_PLACE * length:
+    if not feet or not stays_in_place(trace, length):
         return np.zeros(2)
     slides = np.concatenate([foot.velocity[foot.standing] for foot in feet])
     return np.median(slides, axis=0) if len(slides) else np.zeros(2)
+
+
+def stays_in_place(trace: Trace, length: float) -> bool:
+    """Whether the body ends where it began, for all that matters."""
+    way = trace.center[-1, [0, 2]] - trace.center[0, [0, 2]]
+    return bool(np.linalg.norm(way) * trace.fps / (len(trace.center) - 1) <= IN_PLACE * length)
 
 
 def skate_speed(travel: float, length: float) -> float:
@@ -91,7 +95,9 @@ def _footing(trace: Trace, sole: Float[ndarray, "frames points 3"], length: floa
     steps = np.diff(sole[..., [0, 2]], axis=0) * trace.fps
     velocity = (steps * both[..., None]).sum(1) / both.sum(1)[:, None]
     body = np.diff(trace.center[:, [0, 2]], axis=0) * trace.fps
-    advance = ((velocity - body) * trace.facing[1:]).sum(1)
+    backwards = not stays_in_place(trace, length) and (body * trace.facing[1:]).sum() < 0
+    ahead = -trace.facing[1:] if backwards else trace.facing[1:]
+    advance = ((velocity - body) * ahead).sum(1)
     rise = np.abs(np.diff(height)) * trace.fps
     holds = rise < STILL * length
     stays = advance < SWINGING * length

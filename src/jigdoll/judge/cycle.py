@@ -8,8 +8,12 @@ from jigdoll.judge.trace import Trace
 
 LEAST_SWING = np.radians(1.0)
 """Limbs that swing less than this do not swing: correlations of noise mean nothing [rad]."""
-LEAST_CYCLE = 0.5
-"""A sine that explains less than this share of the swing is no cycle."""
+ONE_SINE = 0.75
+"""Swings of which one sine explains this share have its frequency ..."""
+LEAST_CYCLE = 0.9
+"""... others need three harmonics that explain this share, or they have no cycle."""
+SLACK = 0.03
+"""Shares of a swing that differ by less are the same."""
 FREQUENCIES = 160
 """Frequencies that are tried for the stride."""
 FASTEST = 8.0
@@ -53,12 +57,15 @@ def stride_frequency(swings: Float[ndarray, "limbs frames"], fps: float) -> floa
     centered = moving - moving.mean(1, keepdims=True)
     slowest = 0.6 * fps / frames
     tried = np.linspace(slowest, min(FASTEST, 0.45 * fps), FREQUENCIES)
-    errors = np.array([_sine_error(centered, f / fps) for f in tried])
-    best = int(errors.argmin())
-    near = np.linspace(tried[max(best - 1, 0)], tried[min(best + 1, FREQUENCIES - 1)], 21)
-    finer = np.array([_sine_error(centered, f / fps) for f in near])
-    explained = 1 - float(finer.min()) / float((centered**2).sum())
-    return float(near[finer.argmin()]) if explained > LEAST_CYCLE else 0.0
+    for harmonics, enough in ((1, ONE_SINE), (3, LEAST_CYCLE)):
+        left = np.array([_unexplained(centered, f / fps, harmonics) for f in tried])
+        # Harmonics fit half the frequency as well: the fastest one that is nearly as good as the best is meant.
+        best = int(np.flatnonzero(left <= left.min() + (SLACK if harmonics > 1 else 0))[-1])
+        if left[best] > 1 - enough:
+            continue
+        near = np.linspace(tried[max(best - 1, 0)], tried[min(best + 1, FREQUENCIES - 1)], 21)
+        return float(near[np.argmin([_unexplained(centered, f / fps, harmonics) for f in near])])
+    return 0.0
 
 
 def phase(swing: Float[ndarray, " frames"], frequency: float, fps: float) -> float:
@@ -80,10 +87,10 @@ def relative_phase(
 def travel_direction(trace: Trace, *, least: float) -> Float[ndarray, "frames 2"]:
     """Where the body goes on the ground: its own smoothed course, or where it faces while it is slower than `least`.
 
-    The course is smoothed over half a second, so that sway does not count as travel.
+    The course is smoothed over a second, so that sway does not count as travel.
     """
     ground = trace.center[:, [0, 2]]
-    reach = max(1, round(0.25 * trace.fps))
+    reach = max(1, round(0.5 * trace.fps))
     frames = np.arange(len(ground))
     late, early = np.minimum(frames + reach, len(ground) - 1), np.maximum(frames - reach, 0)
     velocity = (ground[late] - ground[early]) / ((late - early)[:, None] / trace.fps)
@@ -115,12 +122,13 @@ def cycle_direction(
     return correlation(0.5 * (height[1:] + height[:-1]), speed)
 
 
-def _basis(frames: int, cycles_per_frame: float) -> Float[ndarray, "frames 3"]:
+def _basis(frames: int, cycles_per_frame: float, harmonics: int = 1) -> Float[ndarray, "frames _"]:
     turn = 2 * np.pi * cycles_per_frame * np.arange(frames)
-    return np.stack([np.ones(frames), np.cos(turn), np.sin(turn)], 1)
+    waves = [wave(k * turn) for k in range(1, harmonics + 1) for wave in (np.cos, np.sin)]
+    return np.stack([np.ones(frames), *waves], 1)
 
 
-def _sine_error(centered: Float[ndarray, "limbs frames"], cycles_per_frame: float) -> float:
-    """What is left of the signals after the best constant and sine of that frequency."""
-    basis = np.linalg.qr(_basis(centered.shape[1], cycles_per_frame))[0]
-    return float((centered**2).sum() - ((centered @ basis) ** 2).sum())
+def _unexplained(centered: Float[ndarray, "limbs frames"], cycles_per_frame: float, harmonics: int) -> float:
+    """The share of the signals that no wave of that frequency explains."""
+    basis = np.linalg.qr(_basis(centered.shape[1], cycles_per_frame, harmonics))[0]
+    return 1 - float(((centered @ basis) ** 2).sum() / (centered**2).sum())

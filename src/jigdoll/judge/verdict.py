@@ -20,6 +20,7 @@ from jigdoll.judge.contacts import (
     find_contacts,
     ground_velocity,
     skate_speed,
+    stays_in_place,
 )
 from jigdoll.judge.trace import Trace, follow
 from jigdoll.types import Motion, RiggedAsset
@@ -133,7 +134,7 @@ def judge(asset: RiggedAsset, motion: Motion, *, reference: Motion | None = None
     feet = find_contacts(trace, body.length)
     belt = ground_velocity(trace, feet, body.length)
     travel, heading, in_place = _travel(trace, belt, body.length)
-    course = cycle.travel_direction(trace, least=2 * IN_PLACE * body.length)
+    course = trace.facing if in_place else cycle.travel_direction(trace, least=IN_PLACE * body.length)
     swings = np.stack([cycle.swing_angle(trace, leg.hip, leg.ankle) for leg in body.legs]) if body.legs else None
     frequency = 0.0 if swings is None else cycle.stride_frequency(swings, trace.fps)
     legs = tuple(
@@ -192,7 +193,7 @@ def _travel(trace: Trace, belt: Float[ndarray, "2"], length: float) -> tuple[flo
     """Speed over the ground [m/s], its direction against where the body faces, and whether it stays on the spot."""
     seconds = (len(trace.center) - 1) / trace.fps
     steps = np.diff(trace.center[:, [0, 2]], axis=0) * trace.fps
-    in_place = bool(np.linalg.norm(steps.sum(0) / trace.fps) / seconds <= IN_PLACE * length)
+    in_place = stays_in_place(trace, length)
     velocity = steps - belt
     if in_place:
         speed = float(np.linalg.norm(belt))
