@@ -1,6 +1,7 @@
 """The one flat configuration of a distillation, what suits each prior and sentence, and the paper's own constants."""
 
 from dataclasses import dataclass, fields, replace
+from typing import Literal
 
 from jigdoll.distill.guidance import Form
 from jigdoll.distill.losses import PAPER, Weights
@@ -103,7 +104,12 @@ class DistillConfig:
 
     azimuth: tuple[float, float] = (62.0, 118.0)
     """Range of the cameras [degrees]; 90 sees the left side."""
-    elevation: tuple[float, float] = (8.0, 16.0)
+    elevation: tuple[float, float] = (8.0, 18.0)
+    margin: tuple[float, float] = (0.08, 0.2)
+    """Free share of the picture around the character."""
+    follow: Literal["course", "shape"] = "course"
+    """What the camera follows: the way at the start speed, so that each move of the body shows in the picture and
+    returns as a gradient; or the box of the deformed shape (the paper), which hides slow ones."""
     mirror: bool = True
     """Look from the right side in half of the views."""
     splats: int = 1500
@@ -143,6 +149,7 @@ def paper_config(**changes: object) -> DistillConfig:
         negative_prompt="",
         decay=0.0,
         shadow=False,
+        follow="shape",
         **{"closure" if name == "loop" else name: getattr(PAPER, name) for name in _WEIGHTS},
     )
     return replace(config, **changes)  # type: ignore[arg-type]

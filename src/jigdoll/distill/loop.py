@@ -16,11 +16,11 @@ from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.guidance import finish, guide, surrogate
 from jigdoll.distill.losses import Moment, losses
 from jigdoll.distill.stage import Shot, Stage, choose_shot, film, set_stage
-from jigdoll.distill.trajectory import Controls, Trajectory, controls, pose_of, to_motion
+from jigdoll.distill.trajectory import Controls, Trajectory, controls, glide_pose, pose_of, to_motion
 from jigdoll.errors import JigdollError
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.draw import contact_sheet, to_uint8
-from jigdoll.rig.kinematics import forward, rest_pose
+from jigdoll.rig.kinematics import forward
 from jigdoll.types import Motion, RiggedAsset, SkinnedGaussians
 
 BETAS = (0.9, 0.99)
@@ -130,7 +130,7 @@ def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "view
         terms = {"prior": surrogate(latents, gradient), **_demands(stage, moved, T_world_joint, state.step)}
         torch.stack(list(terms.values())).sum().backward()
         assert theta.grad is not None
-        state, told = take_step(stage, state, theta.grad, {name: float(term) for name, term in terms.items()})
+        state, told = take_step(stage, state, theta.grad, {name: float(term.detach()) for name, term in terms.items()})
         # The surrogate's value means nothing; the size of its gradient does.
         state.history["prior"][-1] = float(gradient.square().mean().sqrt())
     return replace(state, random=generator.get_state()), told, video.detach()
@@ -162,13 +162,8 @@ def _target(stage: Stage, latents: Tensor, level: float, generator: torch.Genera
 
 def _still_latents(stage: Stage, shot: Shot) -> Tensor:
     """The latents of the character gliding at rest through the same shot."""
-    trajectory = stage.trajectory
-    glide = replace(
-        rest_pose(trajectory.skeleton, frames=trajectory.frames),
-        root=controls(trajectory, torch.zeros(trajectory.shape)).course,
-    )
     with torch.no_grad():
-        return stage.prior.encode(film(stage, forward(trajectory.skeleton, glide), shot))
+        return stage.prior.encode(film(stage, forward(stage.trajectory.skeleton, glide_pose(stage.trajectory)), shot))
 
 
 def _demands(stage: Stage, moved: Controls, T_world_joint: Tensor, step: int) -> dict[str, Float[Tensor, ""]]:

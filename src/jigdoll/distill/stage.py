@@ -11,14 +11,14 @@ from jigdoll.distill.config import DistillConfig, settle, weights_of
 from jigdoll.distill.guidance import Texts, embed_texts
 from jigdoll.distill.losses import Weights
 from jigdoll.distill.tempo import Tempo, tempo_of
-from jigdoll.distill.trajectory import Trajectory, make_trajectory
+from jigdoll.distill.trajectory import Trajectory, glide_pose, make_trajectory
 from jigdoll.errors import JigdollError
 from jigdoll.math.transforms import rigid_inverse
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.camera import follow
 from jigdoll.render.draw import ClipStyle, draw_splats
 from jigdoll.render.ground import Ground, fitting_ground
-from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.rig.kinematics import rest_transforms, skin_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.skin.deform import deform
 from jigdoll.splats.bind import bind
@@ -45,6 +45,8 @@ class Stage:
     splats: SkinnedGaussians
     probes: SkinnedGaussians
     """A few of the splats."""
+    glide: Float[Tensor, "frames probes 3"]
+    """The probes at rest along the course: what a camera follows that does not hang on the motion."""
     T_joint_world_rest: Float[Tensor, "joints 4 4"]
     ground: Ground
     style: ClipStyle
@@ -58,6 +60,7 @@ class Shot:
     first: int
     azimuth: tuple[float, ...]
     elevation: float
+    margin: float
     phase: tuple[float, float]
 
 
@@ -81,6 +84,7 @@ def set_stage(
     trajectory = _trajectory(asset, config, tempo, fps=prior.defaults.fps)
     splats = bind(asset, count=config.splats, seed=0) if splats is None else splats
     step = max(1, splats.means.shape[0] // _PROBES)
+    probes = select(splats, torch.arange(0, splats.means.shape[0], step))
     clay = prior.defaults.look == "clay"
     assert config.width is not None and config.height is not None and config.negative_prompt is not None
     return Stage(
@@ -93,7 +97,8 @@ def set_stage(
         body=body_of(asset, trajectory.skeleton, tempo),
         weights=weights_of(config),
         splats=splats,
-        probes=select(splats, torch.arange(0, splats.means.shape[0], step)),
+        probes=probes,
+        glide=deform(probes.means, probes.weights, skin_transforms(trajectory.skeleton, glide_pose(trajectory))),
         T_joint_world_rest=rigid_inverse(rest_transforms(trajectory.skeleton)),
         ground=fitting_ground(splats.means),
         style=ClipStyle(
@@ -138,9 +143,15 @@ def choose_shot(stage: Stage, generator: torch.Generator) -> Shot:
     low, high = config.azimuth
     azimuth = [low + (high - low) * u for u in draws[: config.views]]
     azimuth = [-a if config.mirror and side < 0.5 else a for a, side in zip(azimuth, sides, strict=True)]
-    low, high = config.elevation
+    (low, high), (near, far) = config.elevation, config.margin
     cell = stage.ground.cell
-    return Shot(first, tuple(azimuth), low + (high - low) * draws[-1], (2 * cell * draws[-2], 2 * cell * draws[-3]))
+    return Shot(
+        first=first,
+        azimuth=tuple(azimuth),
+        elevation=low + (high - low) * draws[-1],
+        margin=near + (far - near) * draws[-4],
+        phase=(2 * cell * draws[-2], 2 * cell * draws[-3]),
+    )
 
 
 def film(
@@ -149,9 +160,11 @@ def film(
     """The window of the clip as the prior's kind of video, differentiable in the joints."""
     assert stage.config.frames is not None
     transforms = T_world_joint[shot.first : shot.first + stage.config.frames] @ stage.T_joint_world_rest
-    with torch.no_grad():
-        shape = deform(stage.probes.means, stage.probes.weights, transforms)
-    style = replace(stage.style, azimuth=shot.azimuth, elevation=shot.elevation)
+    shape = stage.glide[shot.first : shot.first + stage.config.frames]
+    if stage.config.follow == "shape":
+        with torch.no_grad():
+            shape = deform(stage.probes.means, stage.probes.weights, transforms)
+    style = replace(stage.style, azimuth=shot.azimuth, elevation=shot.elevation, margin=shot.margin)
     camera = follow(
         shape,
         azimuth=torch.tensor(shot.azimuth),

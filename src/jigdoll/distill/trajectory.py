@@ -155,6 +155,12 @@ def pose_of(trajectory: Trajectory, moved: Controls) -> Pose:
     return Pose(moved.root, compound_to_quaternion(moved.angles, trajectory.skeleton.axes))
 
 
+def glide_pose(trajectory: Trajectory) -> Pose:
+    """The rest pose carried along the course: where a motion starts from."""
+    still = torch.zeros(trajectory.shape)
+    return pose_of(trajectory, controls(trajectory, still))
+
+
 def to_motion(
     trajectory: Trajectory, theta: Float[Tensor, "terms rows 3"], *, fps: float | None = None, name: str = "motion"
 ) -> Motion:
