@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import tyro
 
+from jigdoll.cli.animate import animate
 from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
+from jigdoll.cli.judge import judge
 from jigdoll.cli.shared import Json, console, escaped, show_warning
 from jigdoll.cli.zoo import demo, zoo, zoo_list, zoo_make, zoo_sheet
 from jigdoll.errors import JigdollError
@@ -55,12 +57,14 @@ def doctor(*, as_json: Json = False) -> None:
 
 
 VERBS: dict[str, Callable[..., None]] = {
+    "animate": animate,
     "inspect": inspect,
     "convert": convert,
     "render": render,
     "rig": rig,
     "skin": skin,
     "splat": splat,
+    "judge": judge,
     "zoo": zoo,
     "demo": demo,
     "doctor": doctor,

@@ -1,0 +1,134 @@
+"""The verb judge: what the metrics say about a clip."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from tyro.conf import Positional
+
+from jigdoll.cli.shared import (
+    Forward,
+    Scale,
+    Up,
+    clip_for,
+    console,
+    escaped,
+    is_motion_file,
+    open_character,
+    progress_bar,
+    said,
+)
+from jigdoll.errors import JigdollError
+
+if TYPE_CHECKING:
+    from jigdoll.judge import Verdict
+    from jigdoll.types import Motion, RiggedAsset
+
+
+def judge(
+    file: Positional[str],
+    clip: Positional[str],
+    /,
+    *,
+    against: str | None = None,
+    html: Path | None = None,
+    json_to: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    title: str | None = None,
+    fps: float = 24.0,
+    seconds: float = 2.0,
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
+) -> None:
+    """Measure a clip: feet, ground, gait, jerk, loop, limits; beside another clip or a reference gait on request.
+
+    Args:
+        file: A character file, or zoo:NAME.
+        clip: A clip of the file by name, a motion file, or a gait of the built-in ones (walk, run, jump ...).
+        against: The clip to compare with, named in the same way.
+        html: Write a report with the film, curves and all numbers.
+        json_to: Write all numbers as JSON; - prints them.
+        title: Title of the report.
+        fps: Frames per second of gaits and of motion in files.
+        seconds: Length of a gait.
+    """
+    from jigdoll.formats.files import write_bytes
+    from jigdoll.judge import as_dict
+    from jigdoll.judge import judge as measure
+
+    if html is not None and html.suffix.lower() not in (".html", ".htm"):
+        raise JigdollError(f"{html.name}: the report is an .html file")
+    asset = open_character(file, up=up, forward=forward, scale=scale, fps=fps)
+    if not asset.is_rigged:
+        raise JigdollError(f"{file}: there is no skeleton, so nothing moves; jigdoll rig gives it one")
+    motion = _clip(asset, clip, fps=fps, seconds=seconds)
+    reference = None if against is None else _clip(asset, against, fps=fps, seconds=seconds)
+    verdict = measure(asset, motion, reference=reference)
+    text = json.dumps(as_dict(verdict), indent=2) + "\n"
+    if json_to is not None and str(json_to) == "-":
+        sys.stdout.write(text)
+    else:
+        _print(asset, verdict)
+    if json_to is not None and str(json_to) != "-":
+        said(write_bytes(json_to, text.encode()))
+    if html is not None:
+        from jigdoll.judge.report import write_report
+
+        with progress_bar() as progress:
+            written = write_report(
+                html, asset, motion, verdict=verdict, reference=reference, title=title, progress=progress
+            )
+        said(written)
+
+
+def _clip(asset: "RiggedAsset", word: str, *, fps: float, seconds: float) -> "Motion":
+    """A motion file, a clip of the asset, or a gait that its body can do."""
+    from jigdoll.zoo.gaits import actions, reference_motion
+
+    near = [name for name in asset.clips if word.lower() in name.lower()]
+    if is_motion_file(asset, word) or word in asset.clips or len(near) == 1:
+        return clip_for(asset, word, fps=fps)
+    try:
+        gaits = actions(asset)
+    except JigdollError:
+        gaits = ()
+    if word in gaits and not near:
+        return reference_motion(asset, word, fps=fps, seconds=seconds)
+    if len(near) > 1:
+        raise JigdollError(
+            f"{asset.name}: {word!r} may be any of the clips {', '.join(near)}; name one of them in full"
+        )
+    clips = f"the clips are {', '.join(asset.clips)}" if asset.clips else "the file holds no clips"
+    could = f"; gaits for this body are {', '.join(gaits)}" if gaits else ""
+    raise JigdollError(f"{asset.name}: no clip is called {word!r}; {clips}{could}; a .bvh or .glb file serves as well")
+
+
+def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:
+    from rich.table import Table
+
+    from jigdoll.judge.table import rows_of
+
+    beside = verdict.reference
+    frames = f"{verdict.frames} frames at {verdict.fps:g}/s"
+    travel = ", in place" if verdict.in_place else ""
+    title = (
+        f"{escaped(asset.name)}: {escaped(verdict.name)}  ({frames}, body length {verdict.body_length:.2f} m{travel})"
+    )
+    table = Table(title=title)
+    table.add_column("")
+    table.add_column("clip", justify="right")
+    if beside is not None:
+        table.add_column(escaped(beside.name), justify="right")
+    table.add_column("", style="dim")
+    group = ""
+    for row in rows_of(verdict):
+        if group and row.group != group:
+            table.add_section()
+        group = row.group
+        value = f"[red]{row.value}[/]" if row.worse else row.value
+        table.add_row(row.label, value, *([] if beside is None else [row.reference]), row.meaning)
+    console().print(table)
+    if not verdict.legs:
+        console().print("no legs were found on this rig: nothing is said about feet and gait", style="yellow")

@@ -1,0 +1,114 @@
+"""The verdict as rows for people: one line per metric, with the reference beside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jigdoll.judge.verdict import Verdict
+
+WORSE = 1.5
+"""A metric of which less is better is worse beyond so many times the reference's value."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric in words."""
+
+    group: str
+    label: str
+    value: str
+    reference: str
+    """Empty where there is no reference."""
+    worse: bool
+    """Whether the clip is clearly worse than its reference (or than nothing, for what ought to be zero)."""
+    meaning: str
+    """What the number says, in one sentence."""
+
+
+@dataclass(frozen=True)
+class _Metric:
+    group: str
+    label: str
+    of: Callable[[Verdict], float]
+    form: str
+    meaning: str
+    slack: float | None = None
+    """For metrics of which less is better: so much more than the reference (or zero) is still as good."""
+
+
+def _percent(digits: int = 1) -> str:
+    return f"{{:.{digits}%}}"
+
+
+_METRICS = (
+    _Metric("Travel", "speed", lambda v: v.travel_speed, "{:.2f} body lengths/s", "Speed over the ground."),
+    _Metric("Travel", "heading", lambda v: v.heading, "{:+.2f}", "+1 travels where it faces, -1 backwards."),
+    _Metric("Gait", "stride frequency", lambda v: v.stride_frequency, "{:.2f} Hz", "0 where legs have no rhythm."),
+    _Metric("Gait", "duty factor", lambda v: v.duty, "{:.2f}", "Share of time in which a foot stands."),
+    _Metric(
+        "Gait", "cycle direction", lambda v: v.direction, "{:+.2f}", "+1: feet lift on the way ahead; -1: a moonwalk."
+    ),
+    _Metric("Gait", "leg swing", lambda v: v.amplitude, "±{:.0f}°", "Mean amplitude of the legs."),
+    _Metric("Feet", "skate ratio", lambda v: v.skate_ratio, _percent(), "Standing feet that slide.", 0.05),
+    _Metric("Feet", "skate per stride", lambda v: v.skate_distance, _percent(), "How far, of the body length.", 0.01),
+    _Metric("Feet", "penetration", lambda v: v.penetration, _percent(2), "Deepest skin, of the body length.", 0.005),
+    _Metric("Feet", "floating", lambda v: v.floating, _percent(2), "Height where it ought to stand.", 0.005),
+    _Metric("Feet", "physical contact", lambda v: v.foot_contact, "{:.3f}", "Pushes without a planted foot.", 0.1),
+    _Metric("Flow", "angle jerk", lambda v: v.angle_jerk, "{:.0f} rad/s³", "Shakiness of the joints.", 100.0),
+    _Metric("Flow", "position jerk", lambda v: v.position_jerk, "{:.0f} body lengths/s³", "The same in space.", 10.0),
+    _Metric("Flow", "motion amount", lambda v: v.motion_amount, "{:.2f} body lengths/s", "0: a statue that glides."),
+    _Metric("Flow", "loop error", lambda v: v.loop_error, _percent(2), "Between last and first frame."),
+    _Metric("Body", "self-intersection", lambda v: v.self_intersection, _percent(2), "Bones inside each other.", 0.01),
+    _Metric("Body", "limit violations", lambda v: v.limit_violations, _percent(), "Joints beyond their range.", 0.02),
+    _Metric("Body", "largest excess", lambda v: v.limit_excess, "{:.0f}°", "Beyond a joint's range.", 5.0),
+)
+
+
+def rows_of(verdict: Verdict) -> tuple[Row, ...]:
+    """All metrics of a verdict, and of the reference that it holds."""
+    beside = verdict.reference
+    rows = [_row(metric, verdict, beside) for metric in _METRICS]
+    places = [i for i, row in enumerate(rows) if row.group == "Gait"]
+    return (*rows[: places[-1] + 1], *_pair_rows(verdict), *rows[places[-1] + 1 :])
+
+
+def _row(metric: _Metric, verdict: Verdict, beside: Verdict | None) -> Row:
+    value = metric.of(verdict)
+    bound = WORSE * (0.0 if beside is None else metric.of(beside)) + (metric.slack or 0.0)
+    # Without a reference only what ought to be zero can be called bad: jerk has no such bound.
+    absolute = metric.group in ("Feet", "Body")
+    worse = metric.slack is not None and value > bound and (beside is not None or absolute)
+    reference = "" if beside is None else metric.form.format(metric.of(beside))
+    return Row(metric.group, metric.label, metric.form.format(value), reference, worse, metric.meaning)
+
+
+def _pair_rows(verdict: Verdict) -> list[Row]:
+    rows = []
+    others = () if verdict.reference is None else verdict.reference.pairs
+    for i, pair in enumerate(verdict.pairs):
+        other = others[i] if i < len(others) else None
+        form = "{:+.2f}, phase {:.2f}, ±{:.0f}°"
+        value = form.format(pair.alternation, pair.phase, pair.amplitude)
+        beside = "" if other is None else form.format(other.alternation, other.phase, other.amplitude)
+        meaning = "Left against right: -1 alternate, +1 together; phase in turns; swing."
+        rows.append(Row("Gait", pair_label(verdict, i), value, beside, False, meaning))
+    return rows
+
+
+def pair_label(verdict: Verdict, place: int) -> str:
+    """`legs`, or `front legs`, `hind legs`, `legs 2` where there are several pairs."""
+    pair = verdict.pairs[place]
+    ranks = [other.name for other in verdict.pairs if other.kind == pair.kind]
+    if len(ranks) == 1:
+        return f"{pair.kind}s"
+    rank = ranks.index(pair.name)
+    if len(ranks) == 2:
+        return f"{('front', 'hind')[rank]} {pair.kind}s"
+    return f"{pair.kind}s {rank + 1}"
+
+
+def leg_label(verdict: Verdict, name: str) -> str:
+    """`left`, or `left front`, `left hind`, `left 2`: a leg by its name `left_0`."""
+    side, rank = name.rsplit("_", 1)
+    count = len({leg.name.rsplit("_", 1)[1] for leg in verdict.legs})
+    words = {1: ("",), 2: (" front", " hind")}.get(count, tuple(f" {i + 1}" for i in range(count)))
+    return side + words[int(rank)]
