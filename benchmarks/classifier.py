@@ -1,0 +1,164 @@
+"""Names the action of a drawn clip: a referee for samples and distilled clips, trained on reference gaits only.
+
+It never sees a sample of a prior or a distilled clip in training, and no prior ever sees it. `--train` makes the
+weights beside this file; without it the script prints how often it is right on fresh creatures of all species.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from jigdoll.prior.pocket_data import (
+    Recipe,
+    _between,
+    _pick,
+    _seed,
+    bind,
+    draw,
+    find_limbs,
+    long_clip,
+    pick_negative,
+    random_creature,
+    spoil,
+    take,
+)
+from jigdoll.zoo.gaits import actions
+
+CLASSES = (
+    *("walk", "run", "jump", "idle", "turn_left", "turn_right", "creep", "march", "limp", "stomp", "dance"),
+    *("punch", "kick", "wave", "flap", "fly", "unnatural"),
+)
+CLASS_OF = {name: name for name in CLASSES} | {"trot": "run", "gallop": "run", "hop": "jump"}
+"""Trot and gallop are how four legs run; hops are jumps in a row."""
+WEIGHTS = Path(__file__).with_name("classifier.safetensors")
+
+
+class Classifier(nn.Module):
+    """Convolutions over each frame, then over time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.look = nn.Sequential(
+            *(nn.Conv2d(6, 24, 4, 2, 1), nn.GELU(), nn.Conv2d(24, 48, 4, 2, 1), nn.GELU()),
+            *(nn.Conv2d(48, 64, 4, 2, 1), nn.GELU(), nn.AdaptiveAvgPool2d((3, 4)), nn.Flatten()),
+        )
+        self.time = nn.Sequential(
+            *(nn.Conv1d(768, 128, 5, padding=2), nn.GELU(), nn.Conv1d(128, 128, 5, padding=2), nn.GELU()),
+            nn.Conv1d(128, 128, 5, padding=2),
+        )
+        self.name = nn.Linear(256, len(CLASSES))
+
+    def forward(self, video: Tensor) -> Tensor:
+        """Logits of clips `[batch frames height width 3]` in 0..1."""
+        change = video.diff(dim=1, prepend=video[:, :1])
+        x = torch.cat([video - 0.6, 4 * change], -1).permute(0, 1, 4, 2, 3)
+        features = self.look(x.flatten(0, 1)).unflatten(0, x.shape[:2]).transpose(1, 2)
+        y = F.gelu(self.time(features))
+        return self.name(torch.cat([y.mean(-1), y.amax(-1)], -1))
+
+
+def load_classifier() -> Classifier:
+    """The referee with its committed weights."""
+    net = Classifier()
+    net.load_state_dict({key: value.float() for key, value in load_file(WEIGHTS).items()})
+    return net.eval()
+
+
+@torch.no_grad()
+def name_actions(net: Classifier, videos: Tensor) -> tuple[list[str], Tensor]:
+    """The likeliest class of each clip, and all probabilities."""
+    chances = torch.cat([net(part).softmax(-1) for part in videos.split(16)])
+    return [CLASSES[i] for i in chances.argmax(-1).tolist()], chances
+
+
+def clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor, Tensor]:
+    """Reference clips of random creatures of all species, all classes about equally often."""
+    generator, recipe = torch.Generator().manual_seed(seed), Recipe(held_out=())
+    videos, labels, seen = [], [], torch.zeros(len(CLASSES))
+    while len(videos) < count:
+        asset = random_creature(generator, spread=2.0)
+        splats, legs = (
+            bind(asset, count=1000),
+            [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"],
+        )
+        for _ in range(per_creature // 2):
+            able = actions(asset)
+            rarity = torch.tensor([1 / (1 + float(seen[CLASSES.index(CLASS_OF[action])])) for action in able])
+            action = able[int(torch.multinomial(rarity, 1, generator=generator))]
+            tempo = _pick(generator, (0.0, 0.0, -1.0, 1.0)) * _between(generator, 0.5, 1.0)
+            clip = long_clip(asset, action, recipe, tempo=tempo, seed=_seed(generator))
+            for _ in range(2):
+                bad = _between(generator, 0, 1) < 0.12
+                kind = pick_negative(action, generator)
+                pose = spoil(asset, clip, legs, kind, recipe, generator) if bad else take(clip, recipe, generator)
+                videos.append((draw(splats, asset, pose, recipe, generator) * 255).round().to(torch.uint8))
+                label = CLASSES.index("unnatural" if bad else CLASS_OF[action])
+                labels.append(label)
+                seen[label] += 1
+    return torch.stack(videos[:count]), torch.tensor(labels[:count])
+
+
+def train(count: int, epochs: int, batch: int = 24) -> None:
+    """A few passes over fresh clips; the learning rate falls along a cosine."""
+    torch.manual_seed(0)
+    net, generator = Classifier(), torch.Generator().manual_seed(0)
+    start = time.process_time()
+    videos, labels = clips(count, seed=1)
+    print(f"{count} clips in {time.process_time() - start:.0f} CPU s", flush=True)
+    optimiser = torch.optim.AdamW(net.parameters(), lr=2e-3, weight_decay=0.02)
+    steps = epochs * (count // batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, steps)
+    for epoch in range(epochs):
+        total = 0.0
+        for chosen in torch.randperm(count, generator=generator)[: count // batch * batch].view(-1, batch):
+            video = videos[chosen].float() / 255
+            video = video * (0.9 + 0.2 * torch.rand(batch, 1, 1, 1, 1, generator=generator))
+            video = video + 0.04 * torch.rand((), generator=generator) * torch.randn(video.shape, generator=generator)
+            loss = F.cross_entropy(net(video), labels[chosen], label_smoothing=0.05)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+            total += float(loss)
+        print(
+            f"epoch {epoch}: loss {total / (count // batch):.3f}, {time.process_time() - start:.0f} CPU s", flush=True
+        )
+    save_file({key: value.half().contiguous() for key, value in net.state_dict().items()}, WEIGHTS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--clips", type=int, default=6000)
+    parser.add_argument("--epochs", type=int, default=9)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.train:
+        train(options.clips, options.epochs)
+    videos, labels = clips(120 if options.quick else 600, seed=2)
+    names, _ = name_actions(load_classifier(), videos.float() / 255)
+    right = {name: [] for name in CLASSES}
+    for name, label in zip(names, labels.tolist(), strict=True):
+        right[CLASSES[label]].append(name == CLASSES[label])
+    table = Table("action", "clips", "named rightly", title="Referee on fresh creatures")
+    for name, hits in right.items():
+        table.add_row(name, str(len(hits)), f"{sum(hits) / max(1, len(hits)):.0%}")
+    every = [hit for hits in right.values() for hit in hits]
+    table.add_row("all", str(len(every)), f"{sum(every) / len(every):.1%}")
+    Console().print(table)
+    if options.json:
+        options.json.write_text(json.dumps({name: sum(h) / max(1, len(h)) for name, h in right.items()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Does the pocket prior know how species that it never saw move?
+
+    python benchmarks/prior.py [--quick] [--json FILE] [--weights FILE] [--samples]
+
+Reference walks of the held-out species, and the same clips spoiled, are noised; the prior denoises them with the right
+prompt and with the negative one (for another action's clip: with that action's prompt). The gap between the two errors
+ought to tell a walk from everything else: the tables give the area under the ROC curve by noise level. `--samples`
+draws videos from noise for the held-out species and asks a separately trained classifier what they show.
+"""
+
+import json as json_module
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from classifier import CLASS_OF, load_classifier, name_actions
+from jigdoll import zoo
+from jigdoll.prior.captions import HELD_OUT_SPECIES, negative_of
+from jigdoll.prior.pocket_data import Recipe, bind, draw, find_limbs, long_clip, spoil, take
+from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
+from jigdoll.prior.sample import sample
+from jigdoll.zoo.gaits import actions
+
+LEVELS = (0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
+USED = (0.3, 0.45, 0.6, 0.75, 0.9)
+"""Distillation draws its levels from this range."""
+SPOILED = ("glide", "reversed", "moonwalk", "wrong_phase", "wrong_speed", "random", "jitter")
+OTHERS = {
+    "run": "runs",
+    "jump": "jumps",
+    "idle": "stands still",
+    "turn_left": "turns left",
+    "turn_right": "turns right",
+}
+CORE = {"walk": "walks"} | OTHERS
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure."""
+
+    quick: bool = False
+    """One individual of four species instead of several of eight."""
+    json: Path | None = None
+    weights: Path | None = None
+    """Of another pocket prior than the shipped one."""
+    individuals: int = 3
+    """Of each species: itself and variations."""
+    views: int = 2
+    samples: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Also sample videos and have them named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A clip of a held-out species."""
+
+    kind: str
+    species: str
+    video: Tensor
+
+
+def show(options: Options) -> list[Shown]:
+    """Walks, the same walks spoiled, and other actions, each pair from random views."""
+    generator, recipe, shown = torch.Generator().manual_seed(99), Recipe(), []
+    names = sorted(HELD_OUT_SPECIES)[:: 2 if options.quick else 1]
+    for name in names:
+        for individual in range(1 if options.quick else options.individuals):
+            asset = zoo.make(name, seed=individual)
+            splats = bind(asset, count=1000)
+            legs = [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+            for view in range(options.views):
+                seed = 100 * individual + view + 1
+                walk = long_clip(asset, "walk", recipe, tempo=0.0, seed=seed)
+                poses = {"walk": take(walk, recipe, generator)}
+                poses |= {kind: spoil(asset, walk, legs, kind, recipe, generator) for kind in SPOILED}
+                for action in OTHERS:
+                    clip = long_clip(asset, action, recipe, tempo=0.0, seed=seed)
+                    poses[action] = take(clip, recipe, generator)
+                for kind, pose in poses.items():
+                    shown.append(Shown(kind, name, draw(splats, asset, pose, recipe, generator)))
+    return shown
+
+
+def errors(prior: PocketPrior, clip: Shown, prompts: list[str], level: float, seed: int) -> list[float]:
+    """The denoising error of a clip under each prompt, with the same noise."""
+    clean = prior.encode(clip.video[None])
+    noisy = prior.noise(clean, level, torch.Generator().manual_seed(seed))
+    guesses = prior.denoise(noisy, level, [prior.embed(prompt) for prompt in prompts])
+    return [float((guess - clean).square().mean()) for guess in guesses]
+
+
+def area(right: list[float], wrong: list[float]) -> float:
+    """The chance that a right clip scores above a wrong one (AUC)."""
+    a, b = torch.tensor(right)[:, None], torch.tensor(wrong)[None]
+    return float(((a > b).float() + 0.5 * (a == b).float()).mean())
+
+
+def knowledge(prior: PocketPrior, clips: list[Shown]) -> dict[str, dict[str, float]]:
+    """AUC of walks against each other kind by level, and over the used levels together."""
+    gaps: dict[tuple[str, str, float], list[float]] = {}
+    for i, clip in enumerate(clips):
+        noun = clip.species.replace("_", " ")
+        walk = f"a {noun} walks"
+        other = OTHERS if clip.kind == "walk" else {clip.kind: OTHERS[clip.kind]} if clip.kind in OTHERS else {}
+        prompts = [walk, negative_of(walk), *(f"a {noun} {words}" for words in other.values())]
+        for level in LEVELS:
+            right, negative, *rest = errors(prior, clip, prompts, level, seed=i)
+            gaps.setdefault((clip.kind, "negative", level), []).append(negative - right)
+            for action, error in zip(other, rest, strict=True):
+                gaps.setdefault((clip.kind, action, level), []).append(error - right)
+    table = {}
+    for kind in (*SPOILED, *OTHERS):
+        against = kind if kind in OTHERS else "negative"
+        curves = {level: (gaps["walk", against, level], gaps[kind, against, level]) for level in LEVELS}
+        together = [
+            [sum(scores) for scores in zip(*(_scaled(curves[level])[side] for level in USED), strict=True)]
+            for side in (0, 1)
+        ]
+        table[kind] = {f"{level:g}": area(*curves[level]) for level in LEVELS} | {
+            "used": area(together[0], together[1])
+        }
+    return table
+
+
+def _scaled(pair: tuple[list[float], list[float]]) -> tuple[list[float], list[float]]:
+    """Gaps of one level in units of their own spread, so that no level drowns the others."""
+    spread = float(torch.tensor(pair[0] + pair[1]).std()) + 1e-12
+    return [gap / spread for gap in pair[0]], [gap / spread for gap in pair[1]]
+
+
+def named(prior: PocketPrior, *, count: int) -> dict[str, dict[str, float]]:
+    """How often the classifier finds the prompted action in samples, by action and by species."""
+    net, hits = load_classifier(), {}
+    for name in sorted(HELD_OUT_SPECIES):
+        able = actions(zoo.make(name))
+        for action, words in CORE.items():
+            if action not in able:
+                continue
+            prompt = f"a {name.replace('_', ' ')} {words}"
+            videos = sample(prior, prompt, negative=negative_of(prompt), seed=7, count=count, steps=24)
+            found, _ = name_actions(net, videos)
+            hits[name, action] = sum(CLASS_OF[action] == f for f in found) / count
+    by_action = {action: _mean([v for (_, a), v in hits.items() if a == action]) for action in CORE}
+    by_species = {name: _mean([v for (n, _), v in hits.items() if n == name]) for name in sorted(HELD_OUT_SPECIES)}
+    return {"action": by_action, "species": by_species, "all": {"all": _mean(list(hits.values()))}}
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / max(1, len(values))
+
+
+def cost(prior: PocketPrior) -> float:
+    """CPU seconds of one guided denoise of one clip on one thread: the best of a few."""
+    config = prior.net.config
+    noisy = torch.randn(1, config.frames, config.height, config.width, 3)
+    texts = [prior.embed("a fox walks"), prior.embed("unnatural motion")]
+    times = []
+    for _ in range(6):
+        start = time.process_time()
+        prior.denoise(noisy, 0.6, texts)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def main(options: Options) -> None:
+    """Print the tables."""
+    torch.set_num_threads(1)
+    console, prior = Console(), open_pocket(options.weights)
+    clips = show(options)
+    results = knowledge(prior, clips)
+    table = Table("walk against", *(f"t={level:g}" for level in LEVELS), "levels used", title="AUC, held-out species")
+    for kind, row in results.items():
+        table.add_row(kind, *(f"{value:.2f}" for value in row.values()))
+    console.print(table)
+    seconds = cost(prior)
+    console.print(f"a guided denoise of one clip: {seconds:.3f} CPU s on one core ({len(clips)} clips judged)")
+    facts: dict = {"auc": results, "guided_denoise_seconds": seconds}
+    if options.samples:
+        facts["named"] = named(prior, count=1 if options.quick else 4)
+        table = Table("samples of", "named as prompted", title="Samples for held-out species")
+        for group in facts["named"].values():
+            for name, share in group.items():
+                table.add_row(name, f"{share:.0%}")
+        console.print(table)
+    if options.json:
+        options.json.write_text(json_module.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

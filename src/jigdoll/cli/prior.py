@@ -1,0 +1,108 @@
+"""Verbs on the video priors: prior info and prior sample."""
+
+import json
+import sys
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from jigdoll.cli.shared import Json, check_target, console, escaped, progress_bar, said
+
+
+def prior() -> None:
+    """The video priors: prior info, prior sample."""
+
+
+def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
+    """What the embedded prior is, what it was trained on and which words it knows; and the large models by name.
+
+    Args:
+        weights: Of another pocket prior than the one that ships.
+    """
+    from rich.table import Table
+
+    from jigdoll.prior.lexicon import VERBS
+    from jigdoll.prior.prior_diffusers.catalogue import CATALOGUE
+    from jigdoll.prior.prior_pocket import facts_of, weights_path
+
+    facts, path = facts_of(weights), weights_path(weights)
+    if as_json:
+        facts |= {"actions": sorted(VERBS), "bytes": path.stat().st_size}
+        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        return
+    model, recipe = facts["model"], facts["recipe"]
+    table = Table("pocket", "", title="The embedded prior", show_header=False)
+    video = f"{model['frames']} frames of {model['width']} x {model['height']} at {model['fps']:g} per second"
+    table.add_row("video", video)
+    table.add_row("weights", f"{path.stat().st_size / 1e6:.1f} MB, {facts['step']} steps")
+    table.add_row("network", f"{model['layers']} layers of width {model['dim']}")
+    table.add_row("actions", " ".join(sorted(VERBS)))
+    table.add_row("never seen in training", " ".join(recipe["held_out"]))
+    console().print(table)
+    table = Table(
+        "name", "hub id", "download", "GPU memory", title="Large models (extra: pip install 'jigdoll[video]')"
+    )
+    for name, entry in CATALOGUE.items():
+        table.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
+    console().print(table)
+
+
+def prior_sample(
+    prompt: Positional[str],
+    /,
+    *,
+    out: Path = Path("sample.mp4"),
+    negative: str | None = None,
+    seed: int = 0,
+    count: int = 1,
+    steps: int = 32,
+    guidance: float = 3.0,
+    scale: int = 6,
+    weights: Path | None = None,
+) -> None:
+    """Sample videos of a prompt from the embedded prior, to see what it believes.
+
+    Args:
+        prompt: Who does what: "a horse gallops".
+        out: The video to write (.mp4, .gif, .webp), or a .png contact sheet.
+        negative: What to steer away from; by default unnatural motion of the same character. "" is the null text.
+        seed: Another seed, another video.
+        count: How many videos, side by side.
+        steps: Denoising steps.
+        guidance: How hard the prompt pulls; 1 is not at all.
+        scale: Pixels of the file per pixel of the model.
+        weights: Of another pocket prior than the one that ships.
+    """
+    from jigdoll.errors import JigdollError
+    from jigdoll.formats import video
+    from jigdoll.prior.captions import negative_of
+    from jigdoll.prior.prior_pocket import open_pocket
+    from jigdoll.prior.sample import sample, sheet
+    from jigdoll.prior.text import explain, read
+
+    check_target(out, (".mp4", ".gif", ".webp", ".png"))
+    for name, value in (("count", count), ("steps", steps), ("scale", scale)):
+        if value < 1:
+            raise JigdollError(f"--{name} is at least 1, not {value}")
+    remark = explain(read(prompt))
+    if remark:
+        console(error=True).print(f"[yellow]note:[/] {escaped(remark)}", highlight=False, soft_wrap=True)
+    against = negative_of(prompt) if negative is None else negative
+    pocket = open_pocket(weights)
+    with progress_bar() as progress:
+        videos = sample(
+            pocket,
+            prompt,
+            negative=against,
+            seed=seed,
+            count=count,
+            steps=steps,
+            guidance=guidance,
+            progress=lambda share: progress(share, "denoising"),
+        )
+    if out.suffix.lower() == ".png":
+        said(video.write_picture(out, sheet(videos, every=2, scale=max(1, scale // 2))))
+        return
+    big = videos.transpose(0, 1).transpose(1, 2).flatten(2, 3)
+    big = big.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
+    said(video.write(out, big, fps=pocket.defaults.fps))

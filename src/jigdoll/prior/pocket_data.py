@@ -1,0 +1,253 @@
+"""The endless, seeded supply of training clips of the pocket prior: random creatures, gaits, views, and bad examples.
+
+Every clip is drawn by the guidance renderer itself, so that the prior sees in training what distillation will show it.
+Held-out species never appear here, not even as a variation.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, slerp
+from jigdoll.prior.captions import HELD_OUT_SPECIES, write_caption, write_negative
+from jigdoll.render.draw import ClipStyle, draw_splats
+from jigdoll.render.ground import fitting_ground
+from jigdoll.rig.kinematics import skin_transforms
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.splats.bind import bind
+from jigdoll.splats.pose import pose_by_transforms
+from jigdoll.types import Pose, RiggedAsset, SkinnedGaussians
+from jigdoll.zoo.assemble import random_creature
+from jigdoll.zoo.gaits import Clip, actions, reference_clip
+from jigdoll.zoo.species import species_named
+
+_Item = TypeVar("_Item")
+SPLATS = 1000
+CORE = ("walk", "run", "trot", "gallop", "jump", "hop", "idle", "turn_left", "turn_right")
+CYCLES = ("walk", "run", "trot", "gallop", "creep", "march", "limp", "stomp", "hop")
+"""Actions that travel by a leg cycle, whose reversal, wrong phase or wrong speed is a mistake."""
+NEGATIVES = {
+    "reversed": 0.24, "moonwalk": 0.16, "wrong_phase": 0.16, "wrong_speed": 0.1, "glide": 0.1, "small": 0.04,
+    "random": 0.12, "jitter": 0.04, "tangled": 0.04,
+}  # fmt: skip
+"""Kinds of unnatural motion and their shares. A moonwalk is a leg cycle run backwards under a body that goes forward."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the training clips are like: saved beside the weights."""
+
+    frames: int = 24
+    fps: float = 12.0
+    height: int = 40
+    width: int = 56
+    negatives: float = 0.4
+    """Share of clips that are labelled unnatural."""
+    core: float = 0.75
+    """Share of the core actions among the natural ones."""
+    off_side: float = 65.0
+    """Widest angle between the view and a plain side view [degrees]."""
+    elevation: tuple[float, float] = (5.0, 28.0)
+    margin: tuple[float, float] = (0.02, 0.22)
+    field_of_view: tuple[float, float] = (25.0, 45.0)
+    spread: float = 2.5
+    """How much wider than a species' own range its proportions vary."""
+    clips_per_creature: int = 16
+    held_out: tuple[str, ...] = tuple(sorted(HELD_OUT_SPECIES))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One training clip."""
+
+    video: UInt8[Tensor, "frames height width 3"]
+    caption: str
+    action: str
+    kind: str
+    """"natural", or the kind of mistake."""
+    species: str
+
+
+def samples(recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
+    """Clips without end; one creature after the other performs a few of them."""
+    while True:
+        family = _pick(
+            generator, ("quadruped", "quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", None)
+        )
+        spread = recipe.spread * _between(generator, 0.2, 1.0)
+        asset = random_creature(generator, family=family, without=recipe.held_out, spread=spread)
+        try:
+            yield from perform(asset, recipe, generator)
+        except ArithmeticError:
+            continue  # a body beyond what its gait can do; the next one will do
+
+
+def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
+    """What one creature shows: several gaits, each right from some views and wrong from others."""
+    splats, legs = bind(asset, count=SPLATS), [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+    shown = 0
+    while shown < recipe.clips_per_creature:
+        action = pick_action(actions(asset), recipe, generator)
+        tempo = _pick(generator, (0.0, 0.0, -1.0, 1.0)) * _between(generator, 0.5, 1.0)
+        clip = long_clip(asset, action, recipe, tempo=tempo, seed=_seed(generator))
+        for _ in range(4):
+            natural = _between(generator, 0, 1) >= recipe.negatives
+            kind = "natural" if natural else pick_negative(action, generator)
+            pose = take(clip, recipe, generator) if natural else spoil(asset, clip, legs, kind, recipe, generator)
+            video = draw(splats, asset, pose, recipe, generator)
+            words = {"species": asset.name, "family": species_named(asset.name).family, "action": action}
+            caption = (
+                write_caption(generator, **words, tempo=tempo)
+                if natural
+                else write_negative(generator, **words, kind=_WORD.get(kind, kind))
+            )
+            yield Sample((video * 255).round().clamp(0, 255).to(torch.uint8), caption, action, kind, asset.name)
+            shown += 1
+
+
+_WORD = {"moonwalk": "reversed", "small": "glide"}
+
+
+def pick_action(able: tuple[str, ...], recipe: Recipe, generator: torch.Generator) -> str:
+    """A core action most of the time, walking most of all; what the body can also do otherwise."""
+    core = [action for action in able if action in CORE]
+    extra = [action for action in able if action not in CORE]
+    if extra and _between(generator, 0, 1) >= recipe.core:
+        return _pick(generator, tuple(extra))
+    weights = torch.tensor([{"walk": 3.0, "run": 1.6, "jump": 1.3}.get(action, 1.0) for action in core])
+    return core[int(torch.multinomial(weights, 1, generator=generator))]
+
+
+def pick_negative(action: str, generator: torch.Generator) -> str:
+    """A kind of mistake that this action can make."""
+    kinds = (
+        NEGATIVES if action in CYCLES else {kind: NEGATIVES[kind] for kind in ("glide", "random", "jitter", "tangled")}
+    )
+    return list(kinds)[int(torch.multinomial(torch.tensor(list(kinds.values())), 1, generator=generator))]
+
+
+def long_clip(asset: RiggedAsset, action: str, recipe: Recipe, *, tempo: float, seed: int) -> Clip:
+    """A reference clip twice as long as a training clip, quicker or slower than the body's own pace by up to 40 %."""
+    fps = recipe.fps / math.exp(0.34 * tempo)
+    return reference_clip(asset, action, seconds=2 * recipe.frames / fps, fps=fps, seed=seed)
+
+
+def take(clip: Clip, recipe: Recipe, generator: torch.Generator) -> Pose:
+    """A window of the clip that starts anywhere in it, moved back to the origin."""
+    start = int(torch.randint(recipe.frames, (1,), generator=generator))
+    return window(clip.motion.pose, start, recipe.frames)
+
+
+def window(pose: Pose, start: int, frames: int) -> Pose:
+    """Some frames of a pose sequence; the first one's displacement over the ground is taken off."""
+    root = pose.root[start : start + frames]
+    return Pose(root - root[:1] * root.new_tensor([1.0, 0.0, 1.0]), pose.rotations[start : start + frames])
+
+
+def spoil(
+    asset: RiggedAsset, clip: Clip, legs: list[tuple[int, ...]], kind: str, recipe: Recipe, generator: torch.Generator
+) -> Pose:
+    """A window of the clip with one thing wrong."""
+    pose, n = take(clip, recipe, generator), recipe.frames
+    root, turns = pose.root, pose.rotations
+    if kind == "reversed":
+        return window(Pose(root.flip(0), turns.flip(0)), 0, n)
+    if kind == "moonwalk":
+        return Pose(torch.stack([root[:, 0].flip(0), root[:, 1].flip(0), root[:, 2]], -1), turns.flip(0))
+    if kind == "wrong_speed":
+        factor = _between(generator, -0.3, 0.45) if _between(generator, 0, 1) < 0.6 else _between(generator, 1.7, 2.6)
+        return Pose(root * root.new_tensor([1.0, 1.0, factor]), turns)
+    if kind == "wrong_phase":
+        return _out_of_step(clip, legs, recipe, generator)
+    if kind in ("glide", "small"):
+        share = 0.0 if kind == "glide" else _between(generator, 0.15, 0.4)
+        still = torch.zeros_like(turns[:1]) + turns.new_tensor([1.0, 0, 0, 0])
+        still = turns[:1] if _between(generator, 0, 1) < 0.4 else still
+        level = root.clone()
+        level[:, 1] = root[:, 1].mean() if share else root[0, 1]
+        return Pose(level, slerp(still.expand_as(turns).contiguous(), turns, torch.tensor(share)))
+    if kind == "random":
+        angles = _smooth_noise(asset, n, _between(generator, 0.05, 0.6), generator)
+        still = torch.zeros_like(turns) + turns.new_tensor([1.0, 0, 0, 0])
+        base = still if _between(generator, 0, 1) < 0.7 else turns
+        travel = root * root.new_tensor([1.0, 0.0, 1.0])
+        return Pose(travel if _between(generator, 0, 1) < 0.7 else root, _added(asset, base, angles))
+    if kind == "jitter":
+        noise = torch.randn(n, turns.shape[1], 3, generator=generator) * _between(generator, 0.06, 0.2)
+        return Pose(root, _added(asset, turns, noise))
+    angles = torch.zeros(n, turns.shape[1], 3)  # tangled: legs bent across each other and held there
+    for joints in legs:
+        angles[:, joints[0]] = torch.randn(3, generator=generator) * 0.5
+    return Pose(root, _added(asset, turns, angles))
+
+
+def _out_of_step(clip: Clip, legs: list[tuple[int, ...]], recipe: Recipe, generator: torch.Generator) -> Pose:
+    """Some legs, not all, run ahead by a good part of a cycle, or stand still."""
+    whole, n = clip.motion.pose.rotations, recipe.frames
+    shift = max(1, min(n, round(clip.period * clip.motion.fps * _between(generator, 0.3, 0.7))))
+    start = int(torch.randint(len(whole) - n - shift + 1, (1,), generator=generator))
+    pose, frozen = window(clip.motion.pose, start, n), _between(generator, 0, 1) < 0.25
+    turns = pose.rotations.clone()
+    for leg in torch.randperm(len(legs), generator=generator)[: max(1, len(legs) // 2)].tolist():
+        joints = list(legs[leg])
+        turns[:, joints] = turns[:1, joints] if frozen else whole[start + shift : start + shift + n, joints]
+    return Pose(pose.root, turns)
+
+
+def _smooth_noise(
+    asset: RiggedAsset, frames: int, size: float, generator: torch.Generator
+) -> Float[Tensor, "frames joints 3"]:
+    """Compound angles that wander smoothly, bends most."""
+    terms = 2 + int(torch.randint(6, (1,), generator=generator))
+    time = torch.arange(frames)[:, None] + 0.5
+    basis = torch.cos(math.pi / frames * time * torch.arange(terms)) / math.sqrt(terms)
+    amounts = torch.randn(terms, len(asset.skeleton.names) * 3, generator=generator)
+    angles = (basis @ amounts).reshape(frames, -1, 3)
+    return 2 * size * angles * torch.tensor([1.0, 0.35, 0.35])
+
+
+def _added(
+    asset: RiggedAsset, turns: Float[Tensor, "frames joints 4"], angles: Float[Tensor, "frames joints 3"]
+) -> Float[Tensor, "frames joints 4"]:
+    return quaternion_multiply(turns, compound_to_quaternion(angles.to(turns), asset.skeleton.axes.to(turns)))
+
+
+def draw(
+    splats: SkinnedGaussians, asset: RiggedAsset, pose: Pose, recipe: Recipe, generator: torch.Generator
+) -> Float[Tensor, "frames height width 3"]:
+    """The clip in clay on the checkerboard from a random place on either side."""
+    side = _pick(generator, (90.0, 270.0)) + recipe.off_side * _between(generator, -1, 1)
+    style = ClipStyle(
+        "clay",
+        recipe.width,
+        recipe.height,
+        azimuth=(side,),
+        elevation=_between(generator, *recipe.elevation),
+        field_of_view=_between(generator, *recipe.field_of_view),
+        margin=_between(generator, *recipe.margin),
+    )
+    with torch.no_grad():
+        transforms = skin_transforms(asset.skeleton, Pose(pose.root.float(), pose.rotations.float()))
+        if not transforms.isfinite().all():
+            raise ArithmeticError("a pose is not finite")
+        ground = fitting_ground(pose_by_transforms(splats, transforms).means)
+        ground = replace(ground, phase=tuple(2 * ground.cell * _between(generator, 0, 1) for _ in "xz"))
+        frames, _ = draw_splats(splats, transforms, style=style, ground=ground)
+    return frames[0]
+
+
+def _between(generator: torch.Generator, low: float, high: float) -> float:
+    return low + (high - low) * float(torch.rand((), generator=generator))
+
+
+def _pick(generator: torch.Generator, items: tuple[_Item, ...]) -> _Item:
+    return items[int(torch.randint(len(items), (1,), generator=generator))]
+
+
+def _seed(generator: torch.Generator) -> int:
+    return 1 + int(torch.randint(2**30, (1,), generator=generator))

@@ -1,0 +1,195 @@
+"""The network of the pocket prior: a transformer over space-time patches, with a convolutional head for what is fine.
+
+It answers with the clean video. That is v-prediction in other words, v = (alpha z - x0) / sigma, and the loss is taken
+on v; but the noise itself need not squeeze through tokens that are narrower than the patches they stand for.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from jigdoll.prior.text import TextEncoder
+
+DEVIATION = 0.3
+"""Of the training videos' pixels about their mean, in -1..1."""
+
+
+@dataclass(frozen=True)
+class PocketConfig:
+    """The shape of the network and of the video it works on."""
+
+    frames: int = 24
+    fps: float = 12.0
+    height: int = 40
+    width: int = 56
+    patch: tuple[int, int, int] = (3, 8, 8)
+    dim: int = 192
+    layers: int = 8
+    heads: int = 4
+    head_dim: int = 48
+    """Channels of the convolutional head."""
+    head_blocks: int = 2
+    shift: float = 3.0
+    """sigma / alpha = shift * tan(pi t / 2): more of the noise levels lie where motion is decided."""
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Patches in time, height and width."""
+        sizes = (self.frames, self.height, self.width)
+        return tuple(size // patch for size, patch in zip(sizes, self.patch, strict=True))  # type: ignore[return-value]
+
+
+def signal_and_noise(level: Float[Tensor, "*batch"], *, shift: float) -> tuple[Tensor, Tensor]:
+    """alpha and sigma of a level in 0..1, alpha^2 + sigma^2 = 1."""
+    angle = torch.atan(shift * torch.tan(0.5 * math.pi * level.clamp(0, 1 - 1e-6)))
+    return torch.cos(angle), torch.sin(angle)
+
+
+class PocketNet(nn.Module):
+    """Clean video from a noisy one, its noise level and a text."""
+
+    def __init__(self, config: PocketConfig = PocketConfig()):
+        super().__init__()
+        self.config, d = config, config.dim
+        inside = 3 * math.prod(config.patch)
+        self.text = TextEncoder(d)
+        self.level = nn.Sequential(nn.Linear(64, d), nn.SiLU(), nn.Linear(d, d))
+        self.inlet = nn.Linear(inside, d)
+        self.places = nn.ParameterList([nn.Parameter(0.02 * torch.randn(n, d)) for n in config.grid])
+        self.modulation = nn.Linear(d, 6 * d)
+        self.layers = nn.ModuleList([Layer(config) for _ in range(config.layers)])
+        self.final = nn.Linear(d, 2 * d)
+        self.outlet = nn.Linear(d, inside)
+        self.head = Head(config)
+        self.register_buffer("turns", _rotary(config), persistent=False)
+        for module in (self.modulation, self.final, self.outlet):
+            nn.init.zeros_(module.weight)
+            nn.init.zeros_(module.bias)
+
+    def forward(
+        self,
+        noisy: Float[Tensor, "batch frames height width 3"],
+        level: Float[Tensor, " batch"],
+        text: Float[Tensor, "batch dim"],
+    ) -> Float[Tensor, "batch frames height width 3"]:
+        """`text` is what `self.text` makes of the words."""
+        alpha, sigma = signal_and_noise(level, shift=self.config.shift)
+        condition = F.silu(text + self.level(_waves(level)))
+        time, rows, columns = self.places
+        place = time[:, None, None] + rows[None, :, None] + columns[None, None]
+        tokens = self.inlet(to_patches(noisy, self.config.patch)) + place.reshape(-1, self.config.dim)
+        changes = self.modulation(condition).unflatten(-1, (6, -1))[:, :, None]
+        for layer in self.layers:
+            tokens = layer(tokens, changes, self.turns)
+        scale, shift = self.final(condition)[:, None].chunk(2, -1)
+        tokens = F.layer_norm(tokens, tokens.shape[-1:]) * (1 + scale) + shift
+        # As much of the noisy video as is signal goes straight to the answer; the network adds the rest.
+        sure = alpha * DEVIATION**2 / (sigma**2 + (alpha * DEVIATION) ** 2)
+        draft = sure[:, None, None, None, None] * noisy + from_patches(self.outlet(tokens), self.config)
+        return draft + self.head(draft, noisy, condition)
+
+
+class Layer(nn.Module):
+    """Full attention over space and time, then an MLP, both modulated by level and text (adaLN-single)."""
+
+    def __init__(self, config: PocketConfig):
+        super().__init__()
+        d = config.dim
+        self.heads = config.heads
+        self.inward = nn.Linear(d, 3 * d, bias=False)
+        self.outward = nn.Linear(d, d, bias=False)
+        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+        self.bias = nn.Parameter(torch.zeros(6, 1, d))
+        self.sharpness = nn.Parameter(torch.full((config.heads, 1, 1), math.log(8.0)))
+        with torch.no_grad():
+            self.bias[2] = self.bias[5] = 0.2  # gates: each layer starts as a small step
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens dim"], changes: Float[Tensor, "batch 6 1 dim"], turns: Tensor
+    ) -> Float[Tensor, "batch tokens dim"]:
+        scale, shift, gate, mlp_scale, mlp_shift, mlp_gate = (changes + self.bias).unbind(1)
+        y = F.layer_norm(x, x.shape[-1:]) * (1 + scale) + shift
+        q, k, v = self.inward(y).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        q = _turned(F.normalize(q, dim=-1) * self.sharpness.exp(), turns)
+        k = _turned(F.normalize(k, dim=-1), turns)
+        x = x + gate * self.outward(F.scaled_dot_product_attention(q, k, v, scale=1.0).transpose(1, 2).flatten(2))
+        y = F.layer_norm(x, x.shape[-1:]) * (1 + mlp_scale) + mlp_shift
+        return x + mlp_gate * self.down(F.gelu(self.up(y), approximate="tanh"))
+
+
+class Head(nn.Module):
+    """Convolutions over 4 x 4 patches that mend the seams of the tokens' large patches."""
+
+    def __init__(self, config: PocketConfig):
+        super().__init__()
+        c = config.head_dim
+        self.patch = (1, 4, 4)
+        self.config = config
+        self.inlet = nn.Linear(2 * 48, c)
+        self.condition = nn.Linear(config.dim, c * config.head_blocks)
+        self.spatial = nn.ModuleList([nn.Conv2d(c, c, 3, padding=1) for _ in range(config.head_blocks)])
+        self.temporal = nn.ModuleList([nn.Conv1d(c, c, 3, padding=1) for _ in range(config.head_blocks)])
+        self.outlet = nn.Linear(c, 48)
+        nn.init.zeros_(self.outlet.weight)
+        nn.init.zeros_(self.outlet.bias)
+
+    def forward(self, draft: Tensor, noisy: Tensor, condition: Float[Tensor, "batch dim"]) -> Tensor:
+        b, t, h, w = *draft.shape[:2], draft.shape[2] // 4, draft.shape[3] // 4
+        x = self.inlet(to_patches(torch.cat([draft, noisy], -1), self.patch))
+        shifts = self.condition(condition).unflatten(-1, (len(self.spatial), -1))
+        for i, (spatial, temporal) in enumerate(zip(self.spatial, self.temporal, strict=True)):
+            y = F.silu(x + shifts[:, i, None]).reshape(b * t, h, w, -1).permute(0, 3, 1, 2)
+            y = F.silu(spatial(y)).reshape(b, t, -1, h * w).permute(0, 3, 2, 1).reshape(b * h * w, -1, t)
+            x = x + temporal(y).reshape(b, h * w, -1, t).permute(0, 3, 1, 2).reshape(b, t * h * w, -1)
+        return _unfolded(self.outlet(F.silu(x)), (t, h, w), self.patch)
+
+
+def to_patches(
+    video: Float[Tensor, "batch frames height width channels"], patch: tuple[int, int, int]
+) -> Float[Tensor, "batch tokens inside"]:
+    """Cut a video into blocks of frames, rows and columns."""
+    b, t, h, w, c = video.shape
+    p, q, r = patch
+    cut = video.reshape(b, t // p, p, h // q, q, w // r, r, c).permute(0, 1, 3, 5, 2, 4, 6, 7)
+    return cut.reshape(b, (t // p) * (h // q) * (w // r), p * q * r * c)
+
+
+def from_patches(
+    tokens: Float[Tensor, "batch tokens inside"], config: PocketConfig
+) -> Float[Tensor, "batch frames height width 3"]:
+    """The inverse of `to_patches`."""
+    return _unfolded(tokens, config.grid, config.patch)
+
+
+def _unfolded(tokens: Tensor, grid: tuple[int, int, int], patch: tuple[int, int, int]) -> Tensor:
+    (t, h, w), (p, q, r) = grid, patch
+    blocks = tokens.reshape(tokens.shape[0], t, h, w, p, q, r, -1).permute(0, 1, 4, 2, 5, 3, 6, 7)
+    return blocks.reshape(tokens.shape[0], t * p, h * q, w * r, -1)
+
+
+def _rotary(config: PocketConfig) -> Float[Tensor, "2 tokens half"]:
+    """Cosines and sines that turn queries and keys by their place: time, rows and columns share the channels."""
+    half = config.dim // config.heads // 2
+    shares = (half - 2 * (half // 3), half // 3, half // 3)
+    places = torch.meshgrid(*[torch.arange(n, dtype=torch.float32) for n in config.grid], indexing="ij")
+    angles = [
+        place.reshape(-1, 1) * math.pi / n * torch.logspace(0, math.log2(max(2, n)) - 1, share, base=2.0)
+        for place, n, share in zip(places, config.grid, shares, strict=True)
+    ]
+    angle = torch.cat(angles, -1)
+    return torch.stack([angle.cos(), angle.sin()])
+
+
+def _turned(x: Float[Tensor, "batch heads tokens channels"], turns: Float[Tensor, "2 tokens half"]) -> Tensor:
+    a, b = x.chunk(2, -1)
+    cos, sin = turns
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def _waves(level: Float[Tensor, " batch"]) -> Float[Tensor, "batch 64"]:
+    angles = level[:, None] * torch.logspace(0, 2, 32, device=level.device) * math.pi
+    return torch.cat([angles.cos(), angles.sin()], -1)

@@ -1,0 +1,128 @@
+"""The pocket prior: our own tiny text-to-video diffusion model behind the same socket as the large ones."""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.errors import JigdollError
+from jigdoll.prior.lexicon import UNNATURAL
+from jigdoll.prior.pocket_model import PocketConfig, PocketNet
+from jigdoll.prior.text import fingerprint, to_ids
+from jigdoll.types import PriorDefaults
+
+MOST_BYTES = 200_000_000
+LEVELS = (0.3, 0.9)
+"""Where the prior tells a gait from its mistakes (`benchmarks/prior.py`)."""
+
+
+class PocketPrior:
+    """A `VideoPrior` whose latents are the pixels themselves, in -1..1."""
+
+    def __init__(self, net: PocketNet):
+        self.net = net.eval().requires_grad_(False)
+
+    @property
+    def defaults(self) -> PriorDefaults:
+        """Clay on a checkerboard, as in training."""
+        config = self.net.config
+        return PriorDefaults(
+            look="clay",
+            frames=config.frames,
+            fps=config.fps,
+            width=config.width,
+            height=config.height,
+            guidance=8.0,
+            levels=LEVELS,
+            negative_prompt=UNNATURAL,
+        )
+
+    @torch.no_grad()
+    def embed(self, prompt: str) -> Float[Tensor, " dim"]:
+        """Words that it does not know are left out here; `prior.text.explain` names them."""
+        return self.net.text(to_ids([prompt]))[0]
+
+    def encode(
+        self, video: Float[Tensor, "views frames height width 3"]
+    ) -> Float[Tensor, "views frames height width 3"]:
+        """Pixels in 0..1 to -1..1."""
+        config = self.net.config
+        if video.shape[1:] != (config.frames, config.height, config.width, 3):
+            raise JigdollError(
+                f"the pocket prior looks at {config.frames} frames of {config.width} x {config.height}, "
+                f"not at {video.shape[1]} of {video.shape[3]} x {video.shape[2]}; render at its own size"
+            )
+        return 2 * video - 1
+
+    def signal_and_noise(self, level: float) -> tuple[float, float]:
+        """sigma / alpha = 3 tan(pi level / 2), alpha^2 + sigma^2 = 1."""
+        if not 0 <= level <= 1:
+            raise JigdollError(f"a noise level lies in 0..1, not at {level}")
+        angle = math.atan(self.net.config.shift * math.tan(0.5 * math.pi * min(level, 1 - 1e-6)))
+        return math.cos(angle), math.sin(angle)
+
+    def noise(self, latents: Tensor, level: float, generator: torch.Generator) -> Tensor:
+        """Latents at a level."""
+        alpha, sigma = self.signal_and_noise(level)
+        return alpha * latents + sigma * torch.randn(latents.shape, generator=generator).to(latents)
+
+    @torch.no_grad()
+    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+        """One estimate of the clean video per text, all in one pass."""
+        self.signal_and_noise(level)
+        if not texts:
+            return []
+        views = len(noisy)
+        text = torch.stack(list(texts)).repeat_interleave(views, 0)
+        levels = torch.full((len(text),), level)
+        clean = self.net(noisy.detach().repeat(len(texts), 1, 1, 1, 1), levels, text)
+        return list(clean.split(views))
+
+
+def weights_path(path: Path | None = None) -> Path:
+    """The given weights, or those that ship with the package."""
+    file = Path(str(resources.files("jigdoll.prior") / "pocket" / "pocket.safetensors")) if path is None else path
+    if not file.is_file():
+        raise JigdollError(f"{file}: there are no weights of the pocket prior; train some or reinstall the package")
+    return file
+
+
+def facts_of(path: Path | None = None) -> dict:
+    """What made the weights: the network's shape, the data recipe, the training, the held-out species."""
+    return _stored(weights_path(path))[0]
+
+
+@cache
+def open_pocket(path: Path | None = None) -> PocketPrior:
+    """The pocket prior that ships with the package, or one that you trained."""
+    file = weights_path(path)
+    facts, tensors = _stored(file)
+    if facts.get("words") != fingerprint():
+        raise JigdollError(
+            f"{file}: these weights were trained on other words than this version knows; train them anew"
+        )
+    try:
+        net = PocketNet(PocketConfig(**(facts["model"] | {"patch": tuple(facts["model"]["patch"])})))
+        net.load_state_dict(tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise JigdollError(f"{file}: these are no weights of a pocket prior ({error})") from error
+    return PocketPrior(net)
+
+
+def _stored(file: Path) -> tuple[dict, dict[str, Tensor]]:
+    from safetensors import SafetensorError, safe_open
+
+    if file.stat().st_size > MOST_BYTES:
+        raise JigdollError(f"{file}: {file.stat().st_size / 1e6:.0f} MB are too many for a pocket prior")
+    try:
+        with safe_open(file, "pt") as stored:
+            facts = json.loads((stored.metadata() or {})["facts"])
+            return dict(facts), {key: stored.get_tensor(key).float() for key in stored.keys()}
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise JigdollError(f"{file}: these are no weights of a pocket prior ({error})") from error

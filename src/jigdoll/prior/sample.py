@@ -1,0 +1,48 @@
+"""Videos from nothing but a prompt: how a prior can be looked at."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from jigdoll.protocols import VideoPrior
+
+
+def sample(
+    prior: VideoPrior,
+    prompt: str,
+    *,
+    negative: str = "",
+    seed: int = 0,
+    count: int = 1,
+    steps: int = 32,
+    guidance: float = 3.0,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Float[Tensor, "count frames height width 3"]:
+    """Deterministic (DDIM) sampling with classifier-free guidance, for priors whose latents are pixels in -1..1."""
+    defaults = prior.defaults
+    generator = torch.Generator().manual_seed(seed)
+    noisy = torch.randn(count, defaults.frames, defaults.height, defaults.width, 3, generator=generator)
+    texts = [prior.embed(prompt), prior.embed(negative)]
+    levels = torch.linspace(0.98, 0.0, steps + 1).tolist()
+    clean = noisy
+    for i, (level, lower) in enumerate(pairwise(levels)):
+        text, against = prior.denoise(noisy, level, texts)
+        clean = (against + guidance * (text - against)).clamp(-1, 1)
+        alpha, sigma = prior.signal_and_noise(level)
+        next_alpha, next_sigma = prior.signal_and_noise(lower)
+        noisy = next_alpha * clean + next_sigma * (noisy - alpha * clean) / sigma
+        progress((i + 1) / steps)
+    return 0.5 * clean + 0.5
+
+
+def sheet(
+    videos: Float[Tensor, "rows frames height width 3"], *, every: int = 3, scale: int = 3
+) -> UInt8[np.ndarray, "tall wide 3"]:
+    """Some frames of each video side by side, one row per video."""
+    rows = [torch.cat(list(video[::every]), 1) for video in videos]
+    picture = torch.cat(rows, 0).repeat_interleave(scale, 0).repeat_interleave(scale, 1)
+    return (picture.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
