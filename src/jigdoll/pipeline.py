@@ -1,0 +1,257 @@
+"""The whole story: a character and a sentence in, an animation out."""
+
+import hashlib
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from jigdoll.asset.load import load
+from jigdoll.distill.config import DistillConfig
+from jigdoll.distill.loop import Distilled, Progress, distill
+from jigdoll.distill.trajectory import to_motion
+from jigdoll.errors import JigdollError
+from jigdoll.export import close_loop, resample, save
+from jigdoll.formats import video
+from jigdoll.judge import Verdict, as_dict, judge
+from jigdoll.judge.report import draw_film, write_report
+from jigdoll.prior.captions import negative_of
+from jigdoll.prior.text import explain, read
+from jigdoll.protocols import TextTo3D, VideoPrior
+from jigdoll.render.draw import contact_sheet
+from jigdoll.rigging import rig_asset
+from jigdoll.runs import ProgressFile, Run, open_run
+from jigdoll.types import Motion, RiggedAsset
+from jigdoll.zoo.assemble import make
+from jigdoll.zoo.from_text import character_from_text
+
+Report = Callable[[float, str], None]
+
+
+class PromptWarning(UserWarning):
+    """Something in a prompt will not be obeyed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Animation:
+    """A character, how it moves, and what there is to say about it."""
+
+    asset: RiggedAsset
+    motion: Motion
+    prompt: str
+    verdict: Verdict
+    distilled: Distilled
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """What was written: glb, bvh, mp4, sheet, report, metrics."""
+
+
+def animate(
+    character: str | Path | RiggedAsset | None,
+    prompt: str,
+    *,
+    out: str | Path | None = None,
+    prior: str | VideoPrior = "pocket",
+    seconds: float | None = None,
+    fps: float = 24.0,
+    loop: bool = False,
+    seed: int = 0,
+    character_seed: int = 0,
+    tries: int = 1,
+    settings: DistillConfig = DistillConfig(),
+    make_character: TextTo3D = character_from_text,
+    progress: Report = lambda fraction, what: None,
+) -> Animation:
+    """Animate a character (a file, `zoo:fox`, an asset, or None to make it from the words) as a sentence says.
+
+    A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
+    again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
+    Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
+    `settings` has everything else about the distillation; what is given here overrules it.
+    """
+    progress(0.0, "opening the character")
+    asset = open_character(character, prompt, seed=character_seed, make_character=make_character)
+    asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
+    teacher = open_teacher(prior)
+    config = replace(settings, seed=seed, tries=tries, loop=loop, seconds=seconds or settings.seconds)
+    if prior == "pocket":
+        config = replace(config, negative_prompt=config.negative_prompt or negative_of(prompt))
+        if note := explain(read(prompt)):
+            warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
+    request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
+    request |= {"fps": fps, "character_seed": character_seed, **asdict(config)}
+    with _folder(out, request) as run:
+        distilled = distill(
+            asset,
+            prompt,
+            teacher,
+            config,
+            checkpoint=run.checkpoint if run else None,
+            progress=_watch(run, config, lambda share, what: progress(0.1 + 0.75 * share, what)),
+            score=lambda motion: quality(judge(asset, motion)),
+        )
+        motion = finished(distilled, fps=fps, loop=loop, name=prompt)
+        verdict = judge(asset, motion)
+        files = write_results(run, asset, motion, verdict, distilled, progress=progress) if run else {}
+    progress(1.0, "done")
+    return Animation(asset, motion, prompt, verdict, distilled, files)
+
+
+def open_character(
+    character: str | Path | RiggedAsset | None,
+    prompt: str,
+    *,
+    seed: int = 0,
+    make_character: TextTo3D = character_from_text,
+) -> RiggedAsset:
+    """The character that is meant: a file, a built-in one (`zoo:fox`), an asset itself, or one made from the prompt."""
+    if isinstance(character, RiggedAsset):
+        return character
+    if character is None:
+        return make_character(prompt, seed=seed)
+    if isinstance(character, str) and character.startswith("zoo:"):
+        return make(character.removeprefix("zoo:"), seed=seed)
+    return load(Path(character))
+
+
+def rigged(asset: RiggedAsset, *, progress: Report = lambda fraction, what: None) -> RiggedAsset:
+    """The asset with a skeleton: its own, or a new one."""
+    if asset.is_rigged:
+        return asset
+    made, summary = rig_asset(asset, progress=progress)
+    progress(1.0, f"rigged: {summary}")
+    return made
+
+
+def open_teacher(prior: str | VideoPrior) -> VideoPrior:
+    """The video prior of that name."""
+    if not isinstance(prior, str):
+        return prior
+    if prior == "pocket":
+        from jigdoll.prior.prior_pocket import open_pocket
+
+        return open_pocket()
+    if Path(prior).suffix == ".safetensors":
+        from jigdoll.prior.prior_pocket import open_pocket
+
+        return open_pocket(Path(prior))
+    from jigdoll.prior.prior_diffusers import open_prior
+
+    return open_prior(prior)
+
+
+def finished(distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
+    """The distilled motion at the rate that is wanted, closed if it is to loop."""
+    if not 0 < fps <= 1000:
+        raise JigdollError(f"{fps:g} frames per second is not a rate; give a number above 0, at most 1000")
+    if distilled.trajectory.basis == "frames":
+        motion = resample(distilled.motion, fps)
+    else:
+        motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
+    return replace(close_loop(motion) if loop else motion, name=name)
+
+
+def quality(verdict: Verdict) -> float:
+    """One number to choose between tries by: legs cycle the right way, feet stay put, nothing goes through anything.
+
+    No metric knows the prompt; they only tell a sound motion from a broken one.
+    """
+    return (
+        verdict.direction
+        - 2 * verdict.skate_ratio
+        - 20 * (verdict.penetration + verdict.floating)
+        - 5 * verdict.self_intersection
+        - 2 * verdict.limit_violations
+    )
+
+
+def write_results(
+    run: Run, asset: RiggedAsset, motion: Motion, verdict: Verdict, distilled: Distilled, *, progress: Report
+) -> dict[str, Path]:
+    """Everything that people open: the clip in the original character, the bare motion, a film, pictures, figures."""
+    progress(0.86, "writing the character")
+    files = {
+        "glb": save(run.path("motion.glb"), asset, [motion]),
+        "bvh": save(run.path("motion.bvh"), asset, [motion]),
+        "metrics": run.write_json("metrics.json", _metrics(verdict, distilled)),
+    }
+    progress(0.88, "filming")
+    film = draw_film(asset, motion)
+    chosen = torch.linspace(0, len(film) - 1, min(12, len(film))).round().long()
+    files["mp4"] = video.write(run.path("motion.mp4"), film, fps=motion.fps)
+    files["sheet"] = video.write_picture(run.path("sheet.png"), contact_sheet(list(film[chosen].numpy()), 4))
+    progress(0.97, "writing the report")
+    files["report"] = write_report(
+        run.path("report.html"),
+        asset,
+        motion,
+        verdict=verdict,
+        prompt=motion.name,
+        facts={"seed": str(distilled.seed), "tries": str(len(distilled.scores)), "score": f"{distilled.score:.2f}"},
+        losses=distilled.history,
+        film=film,
+    )
+    return files
+
+
+def _metrics(verdict: Verdict, distilled: Distilled) -> dict[str, Any]:
+    return {
+        "verdict": as_dict(verdict),
+        "score": distilled.score,
+        "scores": distilled.scores,
+        "seed": distilled.seed,
+        "settings": asdict(distilled.config),
+        "losses": distilled.history,
+    }
+
+
+def fingerprint(asset: RiggedAsset) -> str:
+    """A short mark of a character's body and rig."""
+    mark = hashlib.sha256(" ".join(asset.skeleton.names).encode())
+    for tensor in (asset.mesh.vertices, asset.skeleton.T_parent_joint):
+        mark.update(tensor.detach().cpu().float().numpy().tobytes())
+    return mark.hexdigest()[:16]
+
+
+def folder_name(character: str | Path | None, prompt: str) -> str:
+    """A folder name for a run: who, and what is asked for."""
+    who = "" if character is None else Path(str(character).removeprefix("zoo:")).stem
+    return re.sub(r"[^a-z0-9]+", "-", f"{who} {prompt}".lower()).strip("-")[:60] or "animation"
+
+
+@contextmanager
+def _folder(out: str | Path | None, request: Mapping[str, Any]) -> Iterator[Run | None]:
+    if out is None:
+        yield None
+    else:
+        with open_run(out, request, free=("tries", "checkpoint_seconds", "preview_seconds")) as run:
+            yield run
+
+
+def _named(thing: object) -> str | None:
+    """How a character or a prior is called in a request."""
+    if thing is None or isinstance(thing, str):
+        return thing
+    return str(thing) if isinstance(thing, Path) else f"{type(thing).__name__} {getattr(thing, 'name', '')}".strip()
+
+
+def _watch(run: Run | None, config: DistillConfig, progress: Report) -> Callable[[Progress], None]:
+    """Tell the caller, and the run folder, what the distillation says about itself."""
+    diary = ProgressFile(run) if run else None
+
+    def watch(now: Progress) -> None:
+        attempt = f", try {now.attempt + 1} of {config.tries}" if config.tries > 1 else ""
+        progress(now.fraction, f"distilling, step {now.step} of {config.iterations}{attempt}")
+        if now.message:
+            warnings.warn(now.message, stacklevel=2)
+        if run is not None and diary is not None:
+            content = {name: getattr(now, name) for name in ("fraction", "seconds_left", "step", "attempt", "losses")}
+            diary.tell({**content, "message": now.message}, now=now.fraction >= 1)
+            if now.picture is not None:
+                video.write_picture(run.path(f"previews/try{now.attempt}-step{now.step:05d}.png"), now.picture)
+
+    return watch
