@@ -35,7 +35,7 @@ NEGATIVES = {
     "reversed": 0.24, "moonwalk": 0.16, "wrong_phase": 0.16, "wrong_speed": 0.1, "glide": 0.1, "small": 0.04,
     "random": 0.12, "jitter": 0.04, "tangled": 0.04,
 }  # fmt: skip
-"""Kinds of unnatural motion and their shares. A moonwalk is a leg cycle run backwards under a body that goes forward."""
+"""Kinds of unnatural motion and their shares. A moonwalk is a leg cycle run backwards under a forward-moving body."""
 
 
 @dataclass(frozen=True)

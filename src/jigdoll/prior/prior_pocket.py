@@ -41,6 +41,7 @@ class PocketPrior:
             guidance=8.0,
             levels=LEVELS,
             negative_prompt=UNNATURAL,
+            form="csd",
         )
 
     @torch.no_grad()
