@@ -26,6 +26,7 @@ _REQUIRED = {
 _OPTIONAL = {
     "pxr": ("usd", "USD files"),
     "diffusers": ("video", "large video models as priors"),
+    "newton": ("physics", "simulated bodies for jigdoll track"),
     "gsplat": ("cuda", "the splat rasterizer on an NVIDIA card"),
 }
 _DISTRIBUTIONS = {

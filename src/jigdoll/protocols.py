@@ -55,10 +55,28 @@ class VideoPrior(Protocol):
 
 @runtime_checkable
 class PhysicsEngine(Protocol):
-    """Steps articulated rigid bodies; differentiable in the controls."""
+    """Steps articulated rigid bodies; differentiable in the state and in the controls where `clip` has a meaning.
+
+    A state is one flat tensor that only its engine reads; `rows` gives what all engines know.
+    """
+
+    clip: float | None
+    """Largest norm of a gradient that leaves a chunk backwards; none does not clip."""
+
+    def start(self, T_world_body: Float[Tensor, "bodies 4 4"], twists: Float[Tensor, "bodies 6"]) -> Tensor:
+        """The state of bodies in these places, with velocities of their centres of mass and angular velocities."""
+        ...
+
+    def rows(self, state: Tensor) -> Float[Tensor, "*batch bodies 13"]:
+        """Per body: place of its frame [m], quaternion wxyz, velocity of the centre of mass, angular velocity."""
+        ...
+
+    def set_help(self, *, upright: float = 1.0, heading: float = 1.0) -> None:
+        """Scale the virtual torque that keeps the first body upright, and its share about the vertical."""
+        ...
 
     def step(self, state: Tensor, controls: Float[Tensor, "substeps dofs"]) -> Tensor:
-        """Advance the state by a chunk of substeps under joint targets."""
+        """Advance by a chunk of substeps: 7 numbers for the first body's wished frame, 3 angles per joint."""
         ...
 
 

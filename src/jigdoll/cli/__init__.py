@@ -12,6 +12,7 @@ from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.shared import Json, console, escaped, show_warning
+from jigdoll.cli.track import track
 from jigdoll.cli.zoo import demo, zoo, zoo_list, zoo_make, zoo_sheet
 from jigdoll.errors import JigdollError
 
@@ -65,6 +66,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "skin": skin,
     "splat": splat,
     "judge": judge,
+    "track": track,
     "zoo": zoo,
     "demo": demo,
     "doctor": doctor,

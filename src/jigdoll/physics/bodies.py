@@ -80,9 +80,7 @@ class Bodies:
         return float(self.mass.sum())
 
 
-def make_bodies(
-    asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True
-) -> Bodies:
+def make_bodies(asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True) -> Bodies:
     """The cuboids of a character, at most about `most`: leaf bones that are too many or too small join their parents.
 
     Mass is density times the mesh's volume, shared out by the cuboids' volumes. A character without legs cannot stand
@@ -144,7 +142,9 @@ class _Fitter:
         points = flesh if found else torch.stack([place, self._end(joint)])
         local = points @ frame
         if found:
-            low, high = torch.quantile(local, 0.02, dim=0), torch.quantile(local, 0.98, dim=0)
+            # All of a foot's skin may touch the ground; elsewhere a few stray vertices do not make a body larger.
+            stray = 0.005 if joint in self.low else 0.02
+            low, high = torch.quantile(local, stray, dim=0), torch.quantile(local, 1 - stray, dim=0)
         else:
             low, high = local.amin(0), local.amax(0)
         if joint in self.low and found:
@@ -180,9 +180,7 @@ class _Fitter:
         return torch.stack([side, torch.linalg.cross(along, side), along], dim=1)
 
 
-def _low_joints(
-    skeleton: Skeleton, legs: Sequence[tuple[int, ...]], dense: Tensor, vertices: Tensor
-) -> frozenset[int]:
+def _low_joints(skeleton: Skeleton, legs: Sequence[tuple[int, ...]], dense: Tensor, vertices: Tensor) -> frozenset[int]:
     """The joints of legs (without the first two) whose flesh comes near to the ground at rest."""
     low, height = vertices[:, 1].amin(), vertices[:, 1].amax() - vertices[:, 1].amin()
     owners = dense.argmax(1)

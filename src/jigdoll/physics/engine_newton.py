@@ -4,7 +4,7 @@ A chunk is recorded once, forward and adjoint, and replayed for every chunk of e
 chunk forward again first, so memory does not grow with the clip.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,19 +15,13 @@ from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.gains import GRAVITY, Gains
 
-if TYPE_CHECKING:
-    import warp
-
-HELP = 5
-"""Gains of the help for the first body: upright ke and kd, heading, place ke and kd."""
-
 
 class NewtonEngine:
     """Steps the bodies of one character; differentiable in the state and in the controls.
 
     A state is one flat tensor: per body 13 numbers (place of its frame [m], quaternion wxyz, velocity of its centre of
     mass [m/s], angular velocity [rad/s], all in the world), then where each corner holds to the ground. Controls have
-    Newton's coordinate layout: 7 for the first body (a place and a quaternion wxyz that help may pull towards), then
+    Newton's coordinate layout: 7 for the first body (a place, and the quaternion wxyz that help turns it to), then
     three target angles per joint.
     """
 
@@ -76,17 +70,13 @@ class NewtonEngine:
         """The bodies' part of a state."""
         return state[..., : 13 * len(self.bodies)].unflatten(-1, (len(self.bodies), 13))
 
-    def set_help(self, *, upright: float = 1.0, heading: float = 1.0, place: float = 0.0) -> None:
-        """Scale the help for the first body: upright, its heading as well, and (for the first tries) its place."""
-        mass, g = self.bodies.total_mass, self.gains
-        ke = place * mass * GRAVITY / (0.02 * self.bodies.leg_length)
-        kd = min(2 * (ke * mass) ** 0.5, 0.2 * float(self.bodies.mass[0]) / g.dt)
-        values = [upright * g.upright_ke, min(upright, 1.0) ** 0.5 * g.upright_kd, heading, ke, kd]
+    def set_help(self, *, upright: float = 1.0, heading: float = 1.0) -> None:
+        """Scale the torque that turns the first body upright, and how much of it also turns its heading."""
+        g = self.gains
+        values = [upright * g.upright_ke, min(upright, 1.0) ** 0.5 * g.upright_kd, heading]
         self._warp.to_torch(self._arrays["help"]).copy_(torch.tensor(values))
 
-    def step(
-        self, state: Float[Tensor, " state"], controls: Float[Tensor, "substeps dofs"]
-    ) -> Float[Tensor, " state"]:
+    def step(self, state: Float[Tensor, " state"], controls: Float[Tensor, "substeps dofs"]) -> Float[Tensor, " state"]:
         """Advance by a chunk of substeps."""
         return _Step.apply(state, controls, self)  # type: ignore[return-value]
 
@@ -106,9 +96,7 @@ class NewtonEngine:
         joints = [q, qd, a["com"], a["parent"], a["X_p"], a["X_c"], a["attach_ke"], a["attach_kd"]]
         joints += [a["target_ke"], a["target_kd"], a["lower"], a["upper"], a["limit_ke"], chunk.targets, k]
         wp.launch(kernels.joint_forces, count - 1, inputs=joints, outputs=[f], device="cpu")
-        wp.launch(
-            kernels.root_help, 1, inputs=[q, qd, a["com"], a["help"], chunk.targets, k], outputs=[f], device="cpu"
-        )
+        wp.launch(kernels.root_help, 1, inputs=[q, qd, a["help"], chunk.targets, k], outputs=[f], device="cpu")
         if self.ground:
             contact = [q, qd, a["com"], a["corner_body"], a["corner_place"], a["ground"], chunk.anchors[k]]
             wp.launch(
@@ -164,7 +152,7 @@ class NewtonEngine:
             "lower": vectors(bounds[..., 0]),
             "upper": vectors(bounds[..., 1]),
             "limit_ke": vectors(limit_ke),
-            "help": floats(torch.tensor([g.upright_ke, g.upright_kd, 1.0, 0.0, 0.0])),
+            "help": floats(torch.tensor([g.upright_ke, g.upright_kd, 1.0])),
             "ground": floats(ground.flatten()),
             "corner_body": wp.array(torch.arange(len(b)).repeat_interleave(8).tolist(), dtype=int, device="cpu"),
             "corner_place": vectors(b.corners.flatten(0, 1)),

@@ -44,7 +44,7 @@ class Stiffness:
 
     sag: float = 0.08
     """A joint of a leg that carries the whole weight on half the leg's length gives way by this much [rad]."""
-    sink: float = 0.0012
+    sink: float = 0.0008
     """The whole weight on two corners presses them so deep into the ground, as a share of the body's length."""
     friction: float = 1.0
     upright: float = 1.0
@@ -73,13 +73,13 @@ def choose_gains(bodies: Bodies, dt: float, stiffness: Stiffness = Stiffness()) 
     target_ke = torch.minimum(wanted, 0.2 / (w_turn * dt**2))
     target_kd = torch.minimum(0.25 / (w_turn * dt), 0.3 * torch.sqrt(target_ke / w_turn) * 2)
     ground_ke = torch.minimum(
-        torch.full_like(w_corner, weight / (2 * stiffness.sink * bodies.length)), 0.2 / (w_corner * dt**2)
+        torch.full_like(w_corner, weight / (2 * stiffness.sink * bodies.length)), 0.35 / (w_corner * dt**2)
     )
     room = weight * bodies.leg_length * stiffness.upright
     inertia = float(bodies.total_mass * (0.3 * bodies.length) ** 2)
     return Gains(
         dt=dt,
-        attach_ke=0.25 / (w_attach * dt**2),
+        attach_ke=0.5 / (w_attach * dt**2),
         attach_kd=0.3 / (w_attach * dt),
         target_ke=target_ke,
         target_kd=target_kd,

@@ -80,13 +80,12 @@ def joint_forces(
 def root_help(
     body_q: wp.array(dtype=wp.transform),
     body_qd: wp.array(dtype=wp.spatial_vector),
-    body_com: wp.array(dtype=wp.vec3),
     help: wp.array(dtype=float),
     targets: wp.array(dtype=float, ndim=2),
     step: int,
     body_f: wp.array(dtype=wp.spatial_vector),
 ):
-    """The virtual force of AKD's appendix D: turn the first body upright (and, if asked, hold it in its place)."""
+    """The virtual force of AKD's appendix D: turn the first body upright. It never carries or pushes."""
     q = wp.transform_get_rotation(body_q[0])
     aim = wp.quat(targets[step, 3], targets[step, 4], targets[step, 5], targets[step, 6])
     off = aim * wp.quat_inverse(q)
@@ -96,10 +95,7 @@ def root_help(
     away = wp.vec3(off[0], off[1] * help[2], off[2]) * (2.0 * sign)
     w = wp.spatial_bottom(body_qd[0])
     torque = away * help[0] - wp.vec3(w[0], w[1] * help[2], w[2]) * help[1]
-    place = wp.vec3(targets[step, 0], targets[step, 1], targets[step, 2])
-    gap = place - wp.transform_get_translation(body_q[0])
-    force = gap * help[3] - wp.spatial_top(body_qd[0]) * help[4]
-    wp.atomic_add(body_f, 0, wp.spatial_vector(force, torque))
+    wp.atomic_add(body_f, 0, wp.spatial_vector(wp.vec3(0.0, 0.0, 0.0), torque))
 
 
 @wp.kernel

@@ -1,0 +1,172 @@
+"""Between a clip and the bodies that are to perform it: places, angles, velocities, and the way back."""
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.errors import JigdollError, RepairWarning
+from jigdoll.math.rotations import (
+    matrix_to_quaternion,
+    quaternion_inverse,
+    quaternion_multiply,
+    quaternion_to_compound,
+    quaternion_to_matrix,
+    quaternion_to_rotvec,
+)
+from jigdoll.math.transforms import apply, transform
+from jigdoll.physics.bodies import Bodies
+from jigdoll.rig.kinematics import forward
+from jigdoll.types import Motion, Pose, Skeleton
+
+NEAR_LOCK = 1.1
+"""Where the middle angle of a joint goes beyond this [rad], its angles are counted from its mean pose instead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What the bodies are to do, frame by frame, lifted or lowered as a whole so that it stands on the ground."""
+
+    fps: float
+    T_world_body: Float[Tensor, "frames bodies 4 4"]
+    neutral: Float[Tensor, "bodies 3 3"]
+    """The rotation of each joint from rest at which its angles are zero."""
+    angles: Float[Tensor, "frames bodies 3"]
+    """Compound angles about the bodies' axes from neutral [rad], continuous in time."""
+    twists: Float[Tensor, "frames bodies 6"]
+    """Velocity of the centres of mass [m/s] and angular velocity [rad/s], world."""
+    lift: float
+    """How far the clip was raised [m]."""
+
+    def __len__(self) -> int:
+        return self.T_world_body.shape[0]
+
+
+def check_clip(skeleton: Skeleton, motion: Motion) -> Motion:
+    """Refuse what cannot be simulated; drop what rigid bodies cannot do, and say so."""
+    pose, name = motion.pose, motion.name
+    if not (math.isfinite(motion.fps) and motion.fps > 0):
+        raise JigdollError(f"clip {name!r}: {motion.fps} frames per second; a positive rate is needed to know its time")
+    if pose.rotations.shape[-2] != len(skeleton):
+        raise JigdollError(f"clip {name!r} moves {pose.rotations.shape[-2]} joints, the character has {len(skeleton)}")
+    if len(motion) < 2:
+        raise JigdollError(f"clip {name!r} has {len(motion)} frame; tracking needs at least two")
+    bad = ~torch.isfinite(pose.root).all(-1) | ~torch.isfinite(pose.rotations).all(-1).all(-1)
+    if bool(bad.any()):
+        first = int(bad.nonzero()[0])
+        raise JigdollError(f"clip {name!r} is not finite in {int(bad.sum())} frames, first in frame {first}; repair it")
+    loose = pose.offsets is not None and float(pose.offsets.abs().max()) > 1e-4
+    scaled = pose.scales is not None and float((pose.scales - 1).abs().max()) > 1e-4
+    if loose or scaled:
+        what = " and ".join(word for word, on in (("moves joints apart", loose), ("scales joints", scaled)) if on)
+        warnings.warn(f"clip {name!r} {what}: rigid bodies cannot, that part is left out", RepairWarning, stacklevel=3)
+    return Motion(Pose(pose.root, pose.rotations), motion.fps, name)
+
+
+def make_reference(bodies: Bodies, skeleton: Skeleton, motion: Motion, *, ground: bool = True) -> Reference:
+    """The clip as the bodies see it."""
+    pose = Pose(motion.pose.root.double(), motion.pose.rotations.double())
+    T = forward(in_double(skeleton), pose)[:, list(bodies.joints)]
+    lift = 0.0
+    if ground:
+        low = apply(T, bodies.corners.expand(len(T), -1, -1, -1))[..., 1].flatten(1).amin(1)
+        lift = -float(torch.quantile(low, 0.1))
+        T = T.clone()
+        T[..., 1, 3] += lift
+    local = local_rotations(bodies, T)
+    neutral, angles = _angles(bodies, local)
+    return Reference(motion.fps, T, neutral, angles, twists(bodies, T, motion.fps), lift)
+
+
+def to_motion(
+    bodies: Bodies,
+    skeleton: Skeleton,
+    rows: Float[Tensor, "frames bodies 13"],
+    detail: Motion,
+    *,
+    name: str | None = None,
+) -> Motion:
+    """The simulated bodies as a clip; joints without a body of their own keep what they do in `detail`."""
+    rows = rows.double()
+    turn = quaternion_to_matrix(rows[..., 3:7])
+    rest, local = skeleton.T_parent_joint.double()[:, :3, :3], quaternion_to_matrix(detail.pose.rotations.double())
+    body = {joint: i for i, joint in enumerate(bodies.joints)}
+    first = bodies.joints[0]
+    chain = [first]
+    while skeleton.parents[chain[0]] >= 0:
+        chain.insert(0, skeleton.parents[chain[0]])
+    # Joints above the first body keep their own turns; the root takes up what is left.
+    below = torch.eye(3, dtype=torch.float64)
+    for joint in chain[1:]:
+        below = below @ rest[joint] @ local[:, joint]
+    world: list[Tensor] = []
+    for joint, parent in enumerate(skeleton.parents):
+        if joint == 0:
+            world.append(turn[:, 0] @ below.mT)
+            local[:, 0] = rest[0].mT @ world[0]
+        elif joint in body and joint != first:
+            world.append(turn[:, body[joint]])
+            local[:, joint] = (world[parent] @ rest[joint]).mT @ world[joint]
+        else:
+            world.append(world[parent] @ rest[joint] @ local[:, joint])
+    rotations = matrix_to_quaternion(local)
+    zero = rows.new_zeros(len(rows), 3)
+    # Loaded joints give way by a hair in the simulation; the mean over all bodies shares that out.
+    places = forward(in_double(skeleton), Pose(zero, rotations))[:, list(bodies.joints), :3, 3]
+    root = (rows[..., :3] - places).mean(1)
+    pose = Pose(root.to(detail.pose.root.dtype), rotations.to(detail.pose.rotations.dtype))
+    return Motion(pose, detail.fps, detail.name if name is None else name)
+
+
+def twists(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: float) -> Float[Tensor, "frames bodies 6"]:
+    """Velocities by central differences, one-sided at the ends."""
+    com = (T[..., :3, :3] @ bodies.com[:, :, None])[..., 0] + T[..., :3, 3]
+    linear = torch.gradient(com, spacing=1 / fps, dim=0)[0]
+    q = matrix_to_quaternion(T[..., :3, :3])
+    before, after = torch.cat([q[:1], q[:-1]]), torch.cat([q[1:], q[-1:]])
+    span = torch.full((len(T), 1, 1), 2.0, dtype=T.dtype)
+    span[[0, -1]] = 1.0
+    angular = quaternion_to_rotvec(quaternion_multiply(after, quaternion_inverse(before))) / span * fps
+    return torch.cat([linear, angular], -1)
+
+
+def lowest(bodies: Bodies, rows: Float[Tensor, "frames bodies 13"]) -> Float[Tensor, "frames bodies"]:
+    """Height of each cuboid's lowest corner [m]."""
+    T = transform(quaternion_to_matrix(rows[..., 3:7]), rows[..., :3])
+    return apply(T, bodies.corners.to(rows.dtype).expand(len(rows), -1, -1, -1))[..., 1].amin(-1)
+
+
+def local_rotations(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"]) -> Float[Tensor, "frames bodies 3 3"]:
+    """What each joint does to its rest: R_parent T_parent_body R = R_body."""
+    above = T[:, [max(p, 0) for p in bodies.parents], :3, :3].clone()
+    above[:, 0] = torch.eye(3, dtype=T.dtype)
+    return (above @ bodies.T_parent_body[:, :3, :3]).mT @ T[..., :3, :3]
+
+
+def _angles(
+    bodies: Bodies, local: Float[Tensor, "frames bodies 3 3"]
+) -> tuple[Float[Tensor, "bodies 3 3"], Float[Tensor, "frames bodies 3"]]:
+    """Angles from rest, or from a joint's mean pose where they come near the lock of the compound axes."""
+    quats = matrix_to_quaternion(local)
+    angles = quaternion_to_compound(quats, bodies.axes)
+    near = angles[..., 1].abs().amax(0) > NEAR_LOCK
+    U, _, Vh = torch.linalg.svd(local.sum(0))
+    U = U * torch.linalg.det(U @ Vh).sign()[:, None, None]
+    neutral = torch.where(near[:, None, None], U @ Vh, torch.eye(3, dtype=local.dtype))
+    angles = quaternion_to_compound(matrix_to_quaternion(neutral.mT @ local), bodies.axes)
+    jumps = torch.round(torch.diff(angles, dim=0) / (2 * math.pi)).cumsum(0) * (2 * math.pi)
+    return neutral, torch.cat([angles[:1], angles[1:] - jumps])
+
+
+def in_double(skeleton: Skeleton) -> Skeleton:
+    """The skeleton with twice the digits: differences over time need them."""
+    return Skeleton(
+        skeleton.names,
+        skeleton.parents,
+        skeleton.T_parent_joint.double(),
+        skeleton.axes.double(),
+        skeleton.limits.double(),
+    )

@@ -1,0 +1,378 @@
+"""Physics-based motion tracking (AKD 4.5): the controls with which simulated bodies come nearest to a clip."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.errors import JigdollError
+from jigdoll.math.rotations import matrix_to_quaternion
+from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.checkpoint import Checkpoint
+from jigdoll.physics.controls import base_controls, drive_torques, help_torques, spline_basis
+from jigdoll.physics.gains import Gains, Stiffness, choose_gains
+from jigdoll.physics.reference import Reference, check_clip, make_reference, to_motion
+from jigdoll.protocols import PhysicsEngine
+from jigdoll.rig.kinematics import forward
+from jigdoll.types import Motion, Pose, RiggedAsset
+
+Progress = Callable[[float, str], None]
+MakeEngine = Callable[..., PhysicsEngine]
+
+LONGEST_STEP = 1 / 2400
+"""[s]; a hundred steps per frame at 24 frames per second."""
+HALVINGS = 3
+"""How often the step is halved before a clip is given up."""
+
+
+@dataclass(frozen=True)
+class TrackConfig:
+    """How a clip is tracked."""
+
+    iterations: int = 200
+    """Steps of Adam per window."""
+    substeps: int | None = None
+    """Simulation steps per frame; by default a hundred or more, from the character's size and the clip's rate."""
+    chunk: int = 32
+    """Steps that go back as one, with the gradient clipped at the end."""
+    clip: float | None = 1.0
+    """Largest norm of the gradient at the end of a chunk; none does not clip."""
+    clip_at_end: bool = False
+    """Clip only the whole gradient, after the way back: what is usual, and what the paper improves on."""
+    learning_rate: float = 0.001
+    """Of the target angles [rad]."""
+    knots: int = 2
+    """Control points of the targets per frame."""
+    smooth: float = 0.2
+    """Weight of the controls' second difference (lambda_3)."""
+    upright: float = 1.0
+    """Torque that keeps the first body as upright as the clip has it, in weights times leg lengths per radian."""
+    friction: float = 1.0
+    ground: bool = True
+    """Without it there is no gravity either: for what swims or flies."""
+    window: int = 48
+    """Frames that are optimised at a time; longer clips are tracked window after window."""
+    overlap: int = 12
+    """Frames that a window looks beyond what is kept of it."""
+    paper: bool = False
+    """The paper's loss (Eq. 13), one control per simulation step, help only towards the initial upright."""
+
+    def __post_init__(self) -> None:
+        if self.iterations < 0 or self.chunk < 1 or self.knots < 1:
+            raise JigdollError("tracking needs iterations >= 0, and at least one step per chunk and knot per frame")
+        if self.substeps is not None and self.substeps < 1:
+            raise JigdollError(f"{self.substeps} simulation steps per frame; at least one is needed")
+        if not 0 <= self.overlap < self.window:
+            raise JigdollError(f"windows of {self.window} frames cannot overlap by {self.overlap}")
+
+
+@dataclass(frozen=True, eq=False)
+class Tracked:
+    """What came out."""
+
+    motion: Motion
+    """The clip that the bodies performed."""
+    reference: Motion
+    """The clip as it was tracked: lifted so that it stands on the ground."""
+    bodies: Bodies
+    gains: Gains
+    rows: Float[Tensor, "frames bodies 13"]
+    """States of the bodies at the frames."""
+    torques: Float[Tensor, "frames bodies 3"]
+    """Of the joints' drives at the frames [N m]."""
+    help: Float[Tensor, "frames 3"]
+    """The torque of the upright help at the frames [N m]."""
+    losses: tuple[float, ...]
+    """Per iteration."""
+    error: float
+    """Mean distance of the joints to the reference, as a share of the body's length."""
+
+
+def track(
+    asset: RiggedAsset,
+    motion: Motion,
+    make_engine: MakeEngine,
+    config: TrackConfig = TrackConfig(),
+    *,
+    bodies: Bodies | None = None,
+    checkpoint: Path | None = None,
+    progress: Progress = lambda fraction, what: None,
+) -> Tracked:
+    """The nearest motion to a clip that the character's bodies can perform under gravity, contact and friction.
+
+    With a `checkpoint` file an interrupted run goes on where it was.
+    """
+    motion = check_clip(asset.skeleton, motion)
+    progress(0.0, "measuring the body")
+    bodies = make_bodies(asset, needs_legs=config.ground) if bodies is None else bodies
+    reference = make_reference(bodies, asset.skeleton, motion, ground=config.ground)
+    progress(0.0, "preparing the simulation (its first use compiles kernels, which takes about half a minute)")
+    gains, substeps = _settle(reference, bodies, config, make_engine)
+    saved = Checkpoint(checkpoint, key=(asset.name, motion.name, len(motion), motion.fps, substeps, config))
+    parts = saved.parts
+    windows = list(_windows(len(reference), config))
+    for index, (first, last, keep) in enumerate(windows):
+        if index < len(parts):
+            continue
+
+        def report(fraction: float, what: str, index: int = index) -> None:
+            where = f", window {index + 1} of {len(windows)}" if len(windows) > 1 else ""
+            progress((index + fraction) / len(windows), what + where)
+
+        window = _Window(_cut(reference, first, last + 1), bodies, gains, substeps, config, make_engine)
+        state = parts[-1]["end"] if parts else window.start
+        knots, spin, losses = _optimise(window, state, config, saved, report)
+        parts.append(window.keep(state, knots, spin, keep - first) | {"losses": losses})
+        saved.write()
+    return _gather(asset, motion, bodies, gains, reference, parts, config)
+
+
+class _Window:
+    """A stretch of the clip with its engine: controls in, states at the frames out."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        bodies: Bodies,
+        gains: Gains,
+        substeps: int,
+        config: TrackConfig,
+        make_engine: MakeEngine,
+    ) -> None:
+        self.reference, self.bodies, self.gains, self.substeps = reference, bodies, gains, substeps
+        self.chunk = min(config.chunk, substeps)
+        self.engine = make_engine(bodies, gains, ground=config.ground, gravity=config.ground, neutral=reference.neutral)
+        self.engine.clip = None if config.clip_at_end else config.clip
+        upright, heading = _help(config)
+        self.engine.set_help(upright=upright, heading=heading)
+        self.base = base_controls(reference, gains, substeps, lead=not config.paper)
+        if config.paper:
+            self.base[:, :7] = self.base[:1, :7]
+        self.basis = None if config.paper else spline_basis(len(reference), substeps, config.knots)
+        start = reference.T_world_body[0].clone()
+        if config.ground:
+            corners = start[:, None, :3, 3] + bodies.corners @ start[:, :3, :3].mT
+            low = float(corners[..., 1].min())
+            # The paper puts the first pose on the ground; in the middle of a flight that would be wrong.
+            start[:, 1, 3] -= low if config.paper else min(low, 0.0)
+        self.start = self.engine.start(start, reference.twists[0])
+
+    @property
+    def knots(self) -> int:
+        """Rows of the optimised offsets."""
+        return len(self.base) if self.basis is None else self.basis.shape[1]
+
+    def controls(self, offsets: Float[Tensor, "knots joints3"]) -> Float[Tensor, "steps dofs"]:
+        """The reference's targets plus the optimised offsets."""
+        more = offsets if self.basis is None else self.basis @ offsets
+        return torch.cat([self.base[:, :7], self.base[:, 7:] + more], 1)
+
+    def rollout(self, state: Tensor, controls: Float[Tensor, "steps dofs"]) -> list[Tensor]:
+        """The states at all frames."""
+        states = [state]
+        for frame in controls.split(self.substeps):
+            for piece in frame.split(self.chunk):
+                state = self.engine.step(state, piece)
+            states.append(state)
+        return states
+
+    def begin(self, state: Tensor, spin: Float[Tensor, "bodies 6"]) -> Tensor:
+        """The first state with other velocities."""
+        count = 13 * len(self.bodies)
+        rows = state[:count].unflatten(0, (-1, 13))
+        rows = torch.cat([rows[:, :7], rows[:, 7:] + spin], 1)
+        return torch.cat([rows.flatten(), state[count:]])
+
+    def keep(self, state: Tensor, offsets: Tensor, spin: Tensor, frames: int) -> dict[str, Any]:
+        """What the first so many frames come to, the first of all included."""
+        with torch.no_grad():
+            controls = self.controls(offsets)
+            states = self.rollout(self.begin(state, spin), controls)
+            rows = torch.stack([self.engine.rows(s) for s in states[: frames + 1]])
+            aims = torch.cat([controls[:1], controls[self.substeps - 1 :: self.substeps]])[: frames + 1]
+        torques = drive_torques(self.bodies, self.reference.neutral, self.gains, rows, aims)
+        return {"rows": rows, "torques": torques, "aims": aims[:, :7], "end": states[frames]}
+
+
+def _optimise(
+    window: _Window, state: Tensor, config: TrackConfig, saved: Checkpoint, report: Progress
+) -> tuple[Tensor, Tensor, list[float]]:
+    """Adam on the offsets and (in the first window) the initial velocity; the best iterate wins."""
+    bodies, first = window.bodies, not saved.parts
+    offsets = torch.zeros(window.knots, window.base.shape[1] - 7, requires_grad=True)
+    spin = torch.zeros(len(bodies), 6, requires_grad=first)
+    pace = math.sqrt(9.81 * bodies.leg_length)
+    groups = [{"params": [offsets], "lr": config.learning_rate}]
+    if first:
+        groups.append({"params": [spin], "lr": config.learning_rate * pace})
+    optimizer = torch.optim.Adam(groups, betas=(0.9, 0.95))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda i: 0.1 + 0.45 * (1 + math.cos(math.pi * i / max(config.iterations, 1)))
+    )
+    measure = _Measure(window.reference, bodies, config)
+    best, losses, begin = (math.inf, offsets.detach().clone(), spin.detach().clone()), [], 0
+    if saved.inner is not None:
+        begin, best, losses = _resume(saved.inner, offsets, spin, optimizer, schedule)
+    for iteration in range(begin, config.iterations + 1):
+        states = window.rollout(window.begin(state, spin), window.controls(offsets))
+        rows = torch.stack([window.engine.rows(s) for s in states])
+        near, loss = measure(rows, window.base[:, 7:], offsets)
+        losses.append(float(loss.detach()))
+        if near < best[0]:
+            best = (near, offsets.detach().clone(), spin.detach().clone())
+        report(iteration / max(config.iterations, 1), f"tracking, {100 * best[0]:.2f} % off")
+        if iteration == config.iterations:
+            break
+        optimizer.zero_grad()
+        if math.isfinite(losses[-1]):
+            loss.backward()
+            _tame(offsets)
+            _tame(spin)
+            if config.clip_at_end and config.clip is not None:
+                torch.nn.utils.clip_grad_norm_([offsets, spin], config.clip)
+            optimizer.step()
+        else:  # back to what worked, with smaller steps
+            offsets.data.copy_(best[1])
+            spin.data.copy_(best[2])
+            schedule.base_lrs = [0.5 * rate for rate in schedule.base_lrs]
+        schedule.step()
+        if iteration % 20 == 19:
+            saved.write(
+                {
+                    "at": iteration + 1,
+                    "best": best,
+                    "losses": losses,
+                    "offsets": offsets.detach(),
+                    "spin": spin.detach(),
+                    "adam": optimizer.state_dict(),
+                    "schedule": schedule.state_dict(),
+                }
+            )
+    saved.inner = None
+    return best[1], best[2], losses
+
+
+def _tame(parameter: Tensor) -> None:
+    """A gradient that is not finite somewhere is none there."""
+    if parameter.grad is not None:
+        parameter.grad.nan_to_num_(0.0, 0.0, 0.0)
+
+
+def _resume(
+    inner: dict[str, Any], offsets: Tensor, spin: Tensor, optimizer: Any, schedule: Any
+) -> tuple[int, tuple[float, Tensor, Tensor], list[float]]:
+    offsets.data.copy_(inner["offsets"])
+    spin.data.copy_(inner["spin"])
+    optimizer.load_state_dict(inner["adam"])
+    schedule.load_state_dict(inner["schedule"])
+    return inner["at"], inner["best"], list(inner["losses"])
+
+
+class _Measure:
+    """How far the bodies are from the reference."""
+
+    def __init__(self, reference: Reference, bodies: Bodies, config: TrackConfig) -> None:
+        T = reference.T_world_body
+        self.place, self.turn = T[..., :3, 3].float(), matrix_to_quaternion(T[..., :3, :3]).float()
+        self.com = bodies.com.float()
+        self.centre = (T[..., :3, :3] @ bodies.com[:, :, None])[..., 0].float() + self.place
+        self.length, self.config = bodies.length, config
+
+    def __call__(self, rows: Float[Tensor, "frames bodies 13"], base: Tensor, offsets: Tensor) -> tuple[float, Tensor]:
+        """The mean distance of the bodies' frames, as a share of the length, and the loss."""
+        place, turn = rows[1:, :, :3], rows[1:, :, 3:7]
+        gap = (place - self.place[1:]).norm(dim=-1) / self.length
+        near = float(gap.detach().mean())
+        near = near if math.isfinite(near) else math.inf
+        sign = torch.where((turn * self.turn[1:]).sum(-1, keepdim=True) < 0, -1.0, 1.0)
+        if self.config.paper:
+            theta = base + offsets
+            wiggle = (theta[2:] - 2 * theta[1:-1] + theta[:-2]).abs().mean()
+            away = (place - self.place[1:]).abs().sum((1, 2)) + (sign * turn - self.turn[1:]).abs().sum((1, 2))
+            return near, away.mean() + self.config.smooth * wiggle
+        wiggle = (offsets[2:] - 2 * offsets[1:-1] + offsets[:-2]).abs().mean()
+        tilt = 1 - (turn * self.turn[1:]).sum(-1).square()
+        smooth_gap = (gap.square() + 1e-4**2).sqrt()
+        return near, smooth_gap.mean() + 0.1 * tilt.mean() + 0.05 * self.config.smooth * wiggle
+
+
+def _settle(reference: Reference, bodies: Bodies, config: TrackConfig, make_engine: MakeEngine) -> tuple[Gains, int]:
+    """Gains and steps per frame with which the reference's own targets give a finite rollout."""
+    step = min(LONGEST_STEP, 4e-4 * math.sqrt(bodies.leg_length / 0.3))
+    substeps = config.substeps or config.chunk * math.ceil(1 / (reference.fps * step * config.chunk))
+    stiffness = Stiffness(friction=config.friction)
+    for _ in range(HALVINGS + 1):
+        gains = choose_gains(bodies, 1 / (reference.fps * substeps), stiffness)
+        short = _cut(reference, 0, min(len(reference), config.window + 1))
+        window = _Window(short, bodies, gains, substeps, config, make_engine)
+        with torch.no_grad():
+            states = window.rollout(window.start, window.base)
+        if all(bool(torch.isfinite(state).all()) for state in states):
+            return gains, substeps
+        substeps *= 2
+    raise JigdollError(
+        f"the simulation does not stay finite even with {substeps} steps per frame; "
+        "check the clip for jumps, or the character for parts of very different size"
+    )
+
+
+def _help(config: TrackConfig) -> tuple[float, float]:
+    """How strong the virtual torque is, and how much of it turns the heading: the paper's knows only upright."""
+    return config.upright if config.ground else 0.0, 0.0 if config.paper else 1.0
+
+
+def _windows(frames: int, config: TrackConfig) -> Iterator[tuple[int, int, int]]:
+    """First and last frame of each window, and the last one that is kept of it."""
+    first = 0
+    while first < frames - 1:
+        last = min(first + config.window, frames - 1)
+        keep = last if last == frames - 1 else last - config.overlap
+        yield first, last, keep
+        first = keep
+
+
+def _cut(reference: Reference, first: int, end: int) -> Reference:
+    return replace(
+        reference,
+        T_world_body=reference.T_world_body[first:end],
+        angles=reference.angles[first:end],
+        twists=reference.twists[first:end],
+    )
+
+
+def _gather(
+    asset: RiggedAsset,
+    motion: Motion,
+    bodies: Bodies,
+    gains: Gains,
+    reference: Reference,
+    parts: list[dict[str, Any]],
+    config: TrackConfig,
+) -> Tracked:
+    """The kept frames of all windows as one clip."""
+
+    def joined(key: str) -> Tensor:
+        return torch.cat([part[key] if i == 0 else part[key][1:] for i, part in enumerate(parts)])
+
+    rows = joined("rows")
+    upright, heading = _help(config)
+    root = motion.pose.root + motion.pose.root.new_tensor([0.0, reference.lift, 0.0])
+    lifted = Motion(Pose(root, motion.pose.rotations), motion.fps, motion.name)
+    performed = to_motion(bodies, asset.skeleton, rows, lifted)
+    places = [forward(asset.skeleton, clip.pose)[..., :3, 3] for clip in (performed, lifted)]
+    return Tracked(
+        motion=performed,
+        reference=lifted,
+        bodies=bodies,
+        gains=gains,
+        rows=rows,
+        torques=joined("torques"),
+        help=help_torques(gains, rows, joined("aims"), upright=upright, heading=heading),
+        losses=tuple(loss for part in parts for loss in part["losses"]),
+        error=float((places[0] - places[1]).norm(dim=-1).mean()) / bodies.length,
+    )
