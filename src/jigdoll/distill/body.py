@@ -42,7 +42,7 @@ class Body:
     root_height: float
     """How far the root may rise or sink [leg lengths]."""
     cuboid_joints: list[int]
-    cuboids: Float[Tensor, "bones corners 3"]
+    cuboids: Float[Tensor, "cuboids corners 3"]
     """The corners of each bone's cuboid in its joint's frame [m]."""
     capsule_joints: Int[Tensor, " bones"]
     capsules: Float[Tensor, "bones 2 3"]
