@@ -121,6 +121,7 @@ def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:
     table.add_column("clip", justify="right")
     if beside is not None:
         table.add_column(escaped(beside.name), justify="right")
+    table.add_column("")
     table.add_column("", style="dim")
     group = ""
     for row in rows_of(verdict):
@@ -128,7 +129,7 @@ def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:
             table.add_section()
         group = row.group
         value = f"[red]{row.value}[/]" if row.worse else row.value
-        table.add_row(row.label, value, *([] if beside is None else [row.reference]), row.meaning)
+        table.add_row(row.label, value, *([] if beside is None else [row.reference]), row.unit, row.meaning)
     console().print(table)
     if not verdict.legs:
         console().print("no legs were found on this rig: nothing is said about feet and gait", style="yellow")

@@ -17,7 +17,7 @@ THIN = 0.5
 """A bone's capsule has this share of the middle distance between the bone and its skin."""
 SHORT = 0.02
 """Bones shorter than this are left out [body lengths]."""
-RELATED = 2
+RELATED = 1
 """Bones whose joints are at most so many steps apart in the tree may touch."""
 EXCESS = np.radians(2.0)
 """Limits may be overstepped this far [rad]."""

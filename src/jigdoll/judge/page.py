@@ -27,37 +27,39 @@ p { margin: .2rem 0 .6rem; color: var(--soft); }
 main { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); align-items: start; }
 header { grid-column: 1 / -1; }
 section { padding: 1rem; border: 1px solid var(--rule); border-radius: .7rem; background: var(--card); min-width: 0; }
+.stack { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); min-width: 0; }
 .films { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); align-items: start; }
 video, img { display: block; width: 100%; height: auto; border-radius: .4rem; background: #eef0f4; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .scroll { overflow-x: auto; }
-th, td { padding: .22rem .6rem .22rem 0; text-align: left; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th, td { padding: .22rem .6rem .22rem 0; text-align: left; border-bottom: 1px solid var(--rule); }
 thead th { font-weight: 600; }
 small { color: var(--soft); font-weight: 400; }
 tr.group th { padding-top: .7rem; color: var(--soft); font-size: .8rem; font-weight: 600; letter-spacing: .04em;
   text-transform: uppercase; }
 td.worse { color: var(--bad); font-weight: 600; }
-.meaning { display: none; color: var(--soft); font-size: .85rem; white-space: normal; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; }
+dt { font-weight: 600; }
+dd { margin: 0; color: var(--soft); }
 figure { margin: 0 0 .8rem; min-width: 0; }
 figcaption { font-size: .9rem; overflow-wrap: anywhere; }
 .charts { display: grid; gap: .4rem 1.2rem; grid-template-columns: minmax(0, 1fr); }
 svg { display: block; width: 100%; height: auto; }
 svg .axis { stroke: var(--soft); stroke-width: 1; }
 svg .grid { stroke: var(--rule); stroke-width: 1; }
-svg .tick { fill: var(--soft); font-size: 12px; }
+svg .tick { fill: var(--soft); font-size: 11.5px; }
 svg .curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
 svg .pale { fill: var(--soft); opacity: .55; }
 details > summary { cursor: pointer; }
 summary h2 { display: inline; }
 details[open] > summary { margin-bottom: .6rem; }
-footer { grid-column: 1 / -1; font-size: .85rem; }
 @media (min-width: 900px) {
   main { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
   .wide { grid-column: 1 / -1; }
+  th, td { white-space: nowrap; }
   .films { grid-template-columns: minmax(0, 4fr) minmax(0, 5fr); }
   .charts { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 }
-@media (min-width: 1150px) { .meaning { display: table-cell; } }
 </style>
 </head>
 <body>

@@ -60,16 +60,15 @@ def write_report(
     pixels = draw_film(asset, motion) if film is None else film
     progress(0.8, "writing")
     title = title or f"{asset.name}: {motion.name}"
+    checked = "" if check is None else _check_block(check)
     blocks = [
         _head(title, prompt, asset, verdict, facts or {}),
         _film_block(pixels, motion),
-        _table_block(verdict),
-        "" if check is None else _check_block(check),
-        _feet_block(verdict),
-        _swing_block(verdict),
+        f'<div class="stack">{_table_block(verdict)}{checked}</div>',
+        f'<div class="stack">{_feet_block(verdict)}{_swing_block(verdict)}</div>',
         _angles_block(asset, motion),
         _losses_block(losses or {}),
-        _words_block(),
+        _words_block(verdict),
     ]
     page = PAGE.replace("{{title}}", escape(title)).replace("{{body}}", "\n".join(filter(None, blocks)))
     return write_bytes(path, page.encode())
@@ -104,7 +103,7 @@ def _film_block(pixels: Frames, motion: Motion) -> str:
         written = video.write(Path(folder) / "film.mp4", raw, fps=motion.fps)
         film = base64.b64encode(written.read_bytes()).decode()
     places = np.unique(np.linspace(0, len(raw) - 1, min(SHEET, len(raw))).round().astype(int))
-    chosen = [np.ascontiguousarray(raw[i].numpy()) for i in places]
+    chosen = [_small(raw[i].numpy()) for i in places]
     labels = [f"{i / motion.fps:.2f} s" for i in places]
     sheet = _png(contact_sheet(chosen, 4 if len(chosen) > 6 else max(len(chosen), 1), labels))
     return (
@@ -112,6 +111,13 @@ def _film_block(pixels: Frames, motion: Motion) -> str:
         f'<video autoplay loop muted playsinline controls src="data:video/mp4;base64,{film}"></video>'
         f'<img alt="pictures of the clip in order" src="data:image/png;base64,{sheet}"></div></section>'
     )
+
+
+def _small(pixels: UInt8[np.ndarray, "height width 3"], width: int = 240) -> np.ndarray:
+    from PIL import Image
+
+    picture = Image.fromarray(np.ascontiguousarray(pixels))
+    return np.asarray(picture.resize((width, max(1, round(width * picture.height / picture.width)))))
 
 
 def _png(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
@@ -124,21 +130,22 @@ def _png(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
 
 def _table_block(verdict: Verdict) -> str:
     beside = verdict.reference
-    head = "" if beside is None else f"<th>{escape(beside.name)} <small>(reference)</small></th>"
+    head = "" if beside is None else f"<th>{escape(beside.name)} <small>reference</small></th>"
     lines, group = [], ""
     for row in rows_of(verdict):
         if row.group != group:
             group = row.group
-            lines.append(f'<tr class="group"><th colspan="{3 if beside is None else 4}">{escape(group)}</th></tr>')
+            lines.append(f'<tr class="group"><th colspan="{2 if beside is None else 3}">{escape(group)}</th></tr>')
         other = "" if beside is None else f"<td>{escape(row.reference)}</td>"
         mark = ' class="worse"' if row.worse else ""
+        label = f"{escape(row.label)} <small>{escape(row.unit)}</small>"
         lines.append(
-            f"<tr><td>{escape(row.label)}</td><td{mark}>{escape(row.value)}</td>{other}"
-            f'<td class="meaning">{escape(row.meaning)}</td></tr>'
+            f'<tr><td class="label" title="{escape(row.meaning, quote=True)}">{label}</td>'
+            f"<td{mark}>{escape(row.value)}</td>{other}</tr>"
         )
     return (
         '<section><h2>Numbers</h2><div class="scroll"><table>'
-        f'<thead><tr><th></th><th>{escape(verdict.name)}</th>{head}<th class="meaning"></th></tr></thead>'
+        f"<thead><tr><th></th><th>{escape(verdict.name)}</th>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table></div></section>"
     )
 
@@ -239,9 +246,12 @@ def _losses_block(losses: Mapping[str, Sequence[float]]) -> str:
     return f'<section class="wide"><h2>Losses</h2><div class="charts">{"".join(charts)}</div></section>'
 
 
-def _words_block() -> str:
+def _words_block(verdict: Verdict) -> str:
+    meanings = {row.label: row.meaning for row in rows_of(verdict)}
+    words = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in meanings.items())
     return (
-        "<footer><p>Lengths are shares of the body length. A foot stands while it is near its own lowest level; it "
-        "skates when it slides faster than a fifth of the body's speed meanwhile. Numbers in red are clearly worse "
-        "than the reference, or than what ought to be zero.</p></footer>"
+        '<section class="wide"><details><summary><h2>What the numbers mean</h2></summary>'
+        "<p>Lengths are shares of the body length. A foot stands while it is near its own lowest level; it skates when "
+        "it slides faster than a fifth of the body's speed meanwhile. Red numbers are clearly worse than the "
+        f"reference, or than what ought to be zero.</p><dl>{words}</dl></details></section>"
     )

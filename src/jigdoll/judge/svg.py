@@ -12,10 +12,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 640, 52, 12, 10, 28
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 460, 50, 12, 10, 32
 MOST_POINTS = 400
 """A line has at most so many points; a page does not show more."""
 ROW = 22
+LEGEND = 3
+"""Names in a row of the legend."""
 
 Box = tuple[int, int, int, int]
 
@@ -58,7 +60,7 @@ def line_chart(
     ticks = _ticks(low, high)
     low, high = min(low, ticks[0]), max(high, ticks[-1])
     span = high - low or 1.0
-    legend = 18 * math.ceil(len(lines) / 5) if len(lines) > 1 else 0
+    legend = 18 * math.ceil(len(lines) / LEGEND) if len(lines) > 1 else 0
     box = (LEFT, TOP + legend, WIDTH - RIGHT, height + legend - BOTTOM)
 
     def place_y(v: float) -> float:
@@ -112,12 +114,12 @@ def _frame(box: Box, end: float, x_label: str, y_label: str) -> str:
     """Axis line, ticks and labels along x."""
     x0, y0, x1, y1 = box
     parts = [f'<line class="axis" x1="{x0}" x2="{x1}" y1="{y1}" y2="{y1}"/>']
-    for tick in _ticks(0.0, end, most=7):
+    for tick in _ticks(0.0, end, most=6):
         if tick <= end * 1.0001:
             x = x0 + tick / max(end, 1e-9) * (x1 - x0)
             parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y1}" y2="{y1 + 4}"/>')
             parts.append(f'<text class="tick" x="{x:.1f}" y="{y1 + 16}" text-anchor="middle">{tick:g}</text>')
-    parts.append(f'<text class="tick" x="{x1}" y="{y1 + 26}" text-anchor="end">{escape(x_label)}</text>')
+    parts.append(f'<text class="tick" x="{x1}" y="{y1 + 29}" text-anchor="end">{escape(x_label)}</text>')
     if y_label:
         middle = (y0 + y1) / 2
         turned = f'x="12" y="{middle:.0f}" transform="rotate(-90 12 {middle:.0f})"'
@@ -144,7 +146,7 @@ def _path(line: Line, values: Float[ndarray, " points"], box: Box, place_y) -> s
 def _legend(lines: Sequence[Line]) -> str:
     parts = []
     for i, line in enumerate(lines):
-        x, y = LEFT + (i % 5) * 116, 14 + 18 * (i // 5)
+        x, y = LEFT + (i % LEGEND) * 132, 14 + 18 * (i // LEGEND)
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
         color = escape(line.color, quote=True)
         parts.append(f'<path class="curve" stroke="{color}"{dash} d="M{x} {y - 4}L{x + 18} {y - 4}"/>')

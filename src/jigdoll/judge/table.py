@@ -18,6 +18,7 @@ class Row:
     value: str
     reference: str
     """Empty where there is no reference."""
+    unit: str
     worse: bool
     """Whether the clip is clearly worse than its reference (or than nothing, for what ought to be zero)."""
     meaning: str
@@ -30,36 +31,32 @@ class _Metric:
     label: str
     of: Callable[[Verdict], float]
     form: str
+    unit: str
     meaning: str
     slack: float | None = None
     """For metrics of which less is better: so much more than the reference (or zero) is still as good."""
 
 
-def _percent(digits: int = 1) -> str:
-    return f"{{:.{digits}%}}"
-
-
+_BODY = "% of body"
 _METRICS = (
-    _Metric("Travel", "speed", lambda v: v.travel_speed, "{:.2f} body lengths/s", "Speed over the ground."),
-    _Metric("Travel", "heading", lambda v: v.heading, "{:+.2f}", "+1 travels where it faces, -1 backwards."),
-    _Metric("Gait", "stride frequency", lambda v: v.stride_frequency, "{:.2f} Hz", "0 where legs have no rhythm."),
-    _Metric("Gait", "duty factor", lambda v: v.duty, "{:.2f}", "Share of time in which a foot stands."),
-    _Metric(
-        "Gait", "cycle direction", lambda v: v.direction, "{:+.2f}", "+1: feet lift on the way ahead; -1: a moonwalk."
-    ),
-    _Metric("Gait", "leg swing", lambda v: v.amplitude, "±{:.0f}°", "Mean amplitude of the legs."),
-    _Metric("Feet", "skate ratio", lambda v: v.skate_ratio, _percent(), "Standing feet that slide.", 0.05),
-    _Metric("Feet", "skate per stride", lambda v: v.skate_distance, _percent(), "How far, of the body length.", 0.01),
-    _Metric("Feet", "penetration", lambda v: v.penetration, _percent(2), "Deepest skin, of the body length.", 0.005),
-    _Metric("Feet", "floating", lambda v: v.floating, _percent(2), "Height where it ought to stand.", 0.005),
-    _Metric("Feet", "physical contact", lambda v: v.foot_contact, "{:.3f}", "Pushes without a planted foot.", 0.1),
-    _Metric("Flow", "angle jerk", lambda v: v.angle_jerk, "{:.0f} rad/s³", "Shakiness of the joints.", 100.0),
-    _Metric("Flow", "position jerk", lambda v: v.position_jerk, "{:.0f} body lengths/s³", "The same in space.", 10.0),
-    _Metric("Flow", "motion amount", lambda v: v.motion_amount, "{:.2f} body lengths/s", "0: a statue that glides."),
-    _Metric("Flow", "loop error", lambda v: v.loop_error, _percent(2), "Between last and first frame."),
-    _Metric("Body", "self-intersection", lambda v: v.self_intersection, _percent(2), "Bones inside each other.", 0.01),
-    _Metric("Body", "limit violations", lambda v: v.limit_violations, _percent(), "Joints beyond their range.", 0.02),
-    _Metric("Body", "largest excess", lambda v: v.limit_excess, "{:.0f}°", "Beyond a joint's range.", 5.0),
+    _Metric("Travel", "speed", lambda v: v.travel_speed, "{:.2f}", "body lengths/s", "Speed over the ground."),
+    _Metric("Travel", "heading", lambda v: v.heading, "{:+.2f}", "", "+1 travels where it faces, -1 backwards."),
+    _Metric("Gait", "stride", lambda v: v.stride_frequency, "{:.2f}", "Hz", "Strides a second; 0 without a rhythm."),
+    _Metric("Gait", "duty factor", lambda v: v.duty, "{:.2f}", "", "Share of time in which a foot stands."),
+    _Metric("Gait", "direction", lambda v: v.direction, "{:+.2f}", "", "+1: feet lift on the way ahead; -1: moonwalk."),
+    _Metric("Gait", "leg swing", lambda v: v.amplitude, "±{:.0f}", "°", "Mean amplitude of the legs."),
+    _Metric("Feet", "skate ratio", lambda v: 100 * v.skate_ratio, "{:.1f}", "%", "Standing feet that slide.", 5.0),
+    _Metric("Feet", "skate", lambda v: 100 * v.skate_distance, "{:.1f}", _BODY, "Slide of a foot in a stride.", 1.0),
+    _Metric("Feet", "penetration", lambda v: 100 * v.penetration, "{:.2f}", _BODY, "Deepest skin below ground.", 0.5),
+    _Metric("Feet", "floating", lambda v: 100 * v.floating, "{:.2f}", _BODY, "Height where it ought to stand.", 0.5),
+    _Metric("Feet", "physical contact", lambda v: v.foot_contact, "{:.3f}", "", "Pushes without a planted foot.", 0.1),
+    _Metric("Flow", "angle jerk", lambda v: v.angle_jerk, "{:.0f}", "rad/s³", "Shakiness of the joints.", 100.0),
+    _Metric("Flow", "position jerk", lambda v: v.position_jerk, "{:.0f}", "body lengths/s³", "In space.", 10.0),
+    _Metric("Flow", "motion", lambda v: v.motion_amount, "{:.2f}", "body lengths/s", "Of joints; 0: a statue."),
+    _Metric("Flow", "loop error", lambda v: 100 * v.loop_error, "{:.2f}", _BODY, "Between last and first frame."),
+    _Metric("Body", "self-contact", lambda v: 100 * v.self_intersection, "{:.2f}", _BODY, "Bones in each other.", 1.0),
+    _Metric("Body", "out of range", lambda v: 100 * v.limit_violations, "{:.1f}", "%", "Joints past a limit.", 2.0),
+    _Metric("Body", "largest excess", lambda v: v.limit_excess, "{:.0f}", "°", "Beyond a joint's limit.", 5.0),
 )
 
 
@@ -78,7 +75,7 @@ def _row(metric: _Metric, verdict: Verdict, beside: Verdict | None) -> Row:
     absolute = metric.group in ("Feet", "Body")
     worse = metric.slack is not None and value > bound and (beside is not None or absolute)
     reference = "" if beside is None else metric.form.format(metric.of(beside))
-    return Row(metric.group, metric.label, metric.form.format(value), reference, worse, metric.meaning)
+    return Row(metric.group, metric.label, metric.form.format(value), reference, metric.unit, worse, metric.meaning)
 
 
 def _pair_rows(verdict: Verdict) -> list[Row]:
@@ -86,11 +83,11 @@ def _pair_rows(verdict: Verdict) -> list[Row]:
     others = () if verdict.reference is None else verdict.reference.pairs
     for i, pair in enumerate(verdict.pairs):
         other = others[i] if i < len(others) else None
-        form = "{:+.2f}, phase {:.2f}, ±{:.0f}°"
+        form = "{:+.2f} · {:.2f} · ±{:.0f}°"
         value = form.format(pair.alternation, pair.phase, pair.amplitude)
         beside = "" if other is None else form.format(other.alternation, other.phase, other.amplitude)
-        meaning = "Left against right: -1 alternate, +1 together; phase in turns; swing."
-        rows.append(Row("Gait", pair_label(verdict, i), value, beside, False, meaning))
+        meaning = "Left against right: -1 alternate, +1 together; phase in turns."
+        rows.append(Row("Gait", pair_label(verdict, i), value, beside, "correlation · phase · swing", False, meaning))
     return rows
 
 
