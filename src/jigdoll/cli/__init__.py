@@ -11,6 +11,7 @@ from jigdoll.cli.animate import animate
 from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
+from jigdoll.cli.prior import prior, prior_info, prior_sample
 from jigdoll.cli.shared import Json, console, escaped, show_warning
 from jigdoll.cli.track import track
 from jigdoll.cli.zoo import demo, zoo, zoo_list, zoo_make, zoo_sheet
@@ -67,8 +68,12 @@ VERBS: dict[str, Callable[..., None]] = {
     "splat": splat,
     "judge": judge,
     "track": track,
+    "prior": prior,
     "zoo": zoo,
     "demo": demo,
     "doctor": doctor,
 }
-GROUPS: dict[str, dict[str, Callable[..., None]]] = {"zoo": {"list": zoo_list, "make": zoo_make, "sheet": zoo_sheet}}
+GROUPS: dict[str, dict[str, Callable[..., None]]] = {
+    "prior": {"info": prior_info, "sample": prior_sample},
+    "zoo": {"list": zoo_list, "make": zoo_make, "sheet": zoo_sheet},
+}
