@@ -17,7 +17,7 @@ from jigdoll.math.transforms import rigid_inverse
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.camera import follow
 from jigdoll.render.draw import ClipStyle, draw_splats
-from jigdoll.render.ground import Ground, fitting_ground
+from jigdoll.render.ground import Ground, fitting_ground, quiet_ground
 from jigdoll.rig.kinematics import rest_transforms, skin_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.skin.deform import deform
@@ -100,7 +100,7 @@ def set_stage(
         probes=probes,
         glide=deform(probes.means, probes.weights, skin_transforms(trajectory.skeleton, glide_pose(trajectory))),
         T_joint_world_rest=rigid_inverse(rest_transforms(trajectory.skeleton)),
-        ground=fitting_ground(splats.means),
+        ground=quiet_ground(splats.means) if clay else fitting_ground(splats.means),
         style=ClipStyle(
             mode="clay" if clay else "splats", width=config.width, height=config.height, shadow=config.shadow
         ),

@@ -16,7 +16,7 @@ from torch import Tensor
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, slerp
 from jigdoll.prior.captions import HELD_OUT_SPECIES, write_caption, write_negative
 from jigdoll.render.draw import ClipStyle, draw_splats
-from jigdoll.render.ground import fitting_ground
+from jigdoll.render.ground import quiet_ground
 from jigdoll.rig.kinematics import skin_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.splats.bind import bind
@@ -32,8 +32,8 @@ CORE = ("walk", "run", "trot", "gallop", "jump", "hop", "idle", "turn_left", "tu
 CYCLES = ("walk", "run", "trot", "gallop", "creep", "march", "limp", "stomp", "hop")
 """Actions that travel by a leg cycle, whose reversal, wrong phase or wrong speed is a mistake."""
 NEGATIVES = {
-    "reversed": 0.24, "moonwalk": 0.16, "wrong_phase": 0.16, "wrong_speed": 0.1, "glide": 0.1, "small": 0.04,
-    "random": 0.12, "jitter": 0.04, "tangled": 0.04,
+    "reversed": 0.2, "moonwalk": 0.22, "wrong_phase": 0.18, "wrong_speed": 0.1, "glide": 0.1, "small": 0.04,
+    "random": 0.1, "jitter": 0.04, "tangled": 0.04,
 }  # fmt: skip
 """Kinds of unnatural motion and their shares. A moonwalk is a leg cycle run backwards under a forward-moving body."""
 
@@ -235,7 +235,7 @@ def draw(
         transforms = skin_transforms(asset.skeleton, Pose(pose.root.float(), pose.rotations.float()))
         if not transforms.isfinite().all():
             raise ArithmeticError("a pose is not finite")
-        ground = fitting_ground(pose_by_transforms(splats, transforms).means)
+        ground = quiet_ground(pose_by_transforms(splats, transforms).means)
         ground = replace(ground, phase=tuple(2 * ground.cell * _between(generator, 0, 1) for _ in "xz"))
         frames, _ = draw_splats(splats, transforms, style=style, ground=ground)
     return frames[0]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -148,11 +149,22 @@ def diffusion_loss(
     noisy = alpha * video + sigma * torch.randn(video.shape, generator=generator)
     null = torch.rand(count, generator=generator) < config.null_share
     text = net.text(ids * (~null)[:, None, None], drop=config.word_drop, generator=generator)
-    error = (net(noisy, level, text) - video).square().mean((1, 2, 3, 4))
-    loss = (error / sigma.flatten().square().clamp(min=0.2)).mean()
+    square = (net(noisy, level, text) - video).square()
+    error = square.mean((1, 2, 3, 4))
+    focused = (square * focus(config.model)[..., None]).mean((1, 2, 3, 4))
+    loss = (focused / sigma.flatten().square().clamp(min=0.2)).mean()
     band = (level * BANDS).long().clamp(max=BANDS - 1)
     sums = torch.zeros(2, BANDS).index_add(1, band, torch.stack([error.detach(), torch.ones(count)]))
     return loss, sums
+
+
+@cache
+def focus(config: PocketConfig) -> Float[Tensor, "height width"]:
+    """How much a pixel counts, one on average: the character stands in the middle, and only it can be guided."""
+    y = (torch.arange(config.height) + 0.5)[:, None] / config.height - 0.58
+    x = (torch.arange(config.width) + 0.5)[None] / config.width - 0.5
+    weight = 0.35 + torch.exp(-0.5 * ((y / 0.25) ** 2 + (x / 0.27) ** 2)) * 1.65
+    return weight / weight.mean()
 
 
 class State:

@@ -22,6 +22,7 @@ from jigdoll.render.ground import (
     draw_ground,
     fitting_ground,
     hide_below_ground,
+    quiet_ground,
 )
 from jigdoll.render.mesh import CLAY, Look, light_on, render_mesh
 from jigdoll.render.rasterizer import default_rasterizer
@@ -115,7 +116,7 @@ def draw_clip_in_pieces(
             splats = bind(asset)
         points, weights = (asset.mesh.vertices, asset.weights) if splats is None else (splats.means, splats.weights)
         shape = deform(points, weights, skin_transforms(asset.skeleton, pose))
-        camera, ground = _following(shape, style), fitting_ground(shape)
+        camera, ground = _following(shape, style), _ground_under(shape, style)
         for start in range(0, shape.shape[0], piece):
             here = slice(start, start + piece)
             seen = Camera(camera.T_camera_world[:, here], camera.K[:, here], camera.width, camera.height)
@@ -140,7 +141,7 @@ def draw_splats(
     gaussians = pose_by_transforms(splats, transforms)
     shape = gaussians.means.detach()
     camera = _following(shape, style) if camera is None else camera
-    ground = fitting_ground(shape) if ground is None else ground
+    ground = _ground_under(shape, style) if ground is None else ground
     if style.mode == "clay":
         gaussians = in_clay(splats, gaussians, transforms, camera, depth_cue=style.depth_cue)
     if style.ground:
@@ -304,6 +305,10 @@ def _frames(skeleton: Skeleton, motion: Motion | Pose | None) -> Pose:
     if pose.root.ndim != 2:
         raise JigdollError(f"a clip has one axis of frames, this pose has {pose.root.ndim - 1}; draw them one by one")
     return pose
+
+
+def _ground_under(shape: Float[Tensor, "frames points 3"], style: ClipStyle) -> Ground:
+    return quiet_ground(shape) if style.mode == "clay" else fitting_ground(shape)
 
 
 def _following(shape: Float[Tensor, "frames points 3"], style: ClipStyle) -> Camera:

@@ -49,6 +49,14 @@ def fitting_ground(points: Float[Tensor, "*batch points 3"], *, like: Ground = G
     return Ground(**fields)
 
 
+def quiet_ground(points: Float[Tensor, "*batch points 3"]) -> Ground:
+    """The fitting ground with faint squares that fade early: a small prior then has eyes for the character."""
+    ground = fitting_ground(points)
+    return Ground(
+        **{**ground.__dict__, "light": (0.75, 0.76, 0.76), "dark": (0.63, 0.65, 0.66), "fog": 0.5 * ground.fog}
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Shadow:
     """How dark the ground is under the asset: one map per frame, seen from above."""
