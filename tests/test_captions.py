@@ -3,7 +3,14 @@
 import pytest
 import torch
 
-from jigdoll.prior.captions import HELD_OUT_SPECIES, NEGATIVE_KINDS, negative_of, write_caption, write_negative
+from jigdoll.prior.captions import (
+    HELD_OUT_SPECIES,
+    NEGATIVE_KINDS,
+    in_plain_words,
+    negative_of,
+    write_caption,
+    write_negative,
+)
 from jigdoll.prior.lexicon import ACTIONS, CONCEPTS, LEXICON, TRAINED_SPECIES, WORDS, fingerprint, surface_forms
 from jigdoll.prior.text import MOST_TOKENS, TextEncoder, explain, read, to_ids
 from jigdoll.zoo.nouns import KIN, NAMES, SPECIES_OF, family_of, plural
@@ -183,6 +190,21 @@ def test_the_negative_prompt_names_who_moves() -> None:
     assert negative_of("walking") == "unnatural motion"
     for species in SPECIES:
         assert read(negative_of(f"a {species} walks")).negative
+
+
+def test_plain_words_say_the_same() -> None:
+    assert in_plain_words("A red fox saunters, merrily!") == "a red fox walks slowly"
+    assert in_plain_words("the cheetah is sprinting") == "the cheetah is running quickly"
+    assert in_plain_words("a T-rex veers to the left at full speed") == "a t rex turns to the left quickly"
+    assert in_plain_words("") == ""
+    draw = generator(9)
+    for n in range(200):
+        species, family = BODIES[n % len(BODIES)]
+        action, tempo = ACTIONS[n % len(ACTIONS)], float(2 * torch.rand(1, generator=draw) - 1)
+        caption = write_caption(draw, species=species, family=family, action=action, tempo=tempo)
+        before, after = read(caption), read(in_plain_words(caption))
+        assert sorted(before.concepts) == sorted(after.concepts), caption
+        assert (before.actions, before.tempo, before.side) == (after.actions, after.tempo, after.side)
 
 
 def test_words_and_concepts_are_as_the_weights_know_them() -> None:

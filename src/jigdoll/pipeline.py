@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from jigdoll.asset.load import load
+from jigdoll.asset.normalize import Axis
 from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.loop import Distilled, Progress, distill
 from jigdoll.distill.trajectory import to_motion
@@ -20,7 +21,8 @@ from jigdoll.export import close_loop, resample, save
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
-from jigdoll.prior.captions import negative_of
+from jigdoll.prior.captions import in_plain_words, negative_of
+from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.text import explain, read
 from jigdoll.protocols import TextTo3D, VideoPrior
 from jigdoll.render.draw import contact_sheet
@@ -31,6 +33,16 @@ from jigdoll.zoo.assemble import make
 from jigdoll.zoo.from_text import character_from_text
 
 Report = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How a file's axes and unit are to be read; None is a guess."""
+
+    up: Axis | None = None
+    forward: Axis | None = None
+    scale: float | None = None
+    """Metres per unit."""
 
 
 class PromptWarning(UserWarning):
@@ -63,6 +75,7 @@ def animate(
     character_seed: int = 0,
     tries: int = 1,
     settings: DistillConfig = DistillConfig(),
+    frame: Frame = Frame(),
     make_character: TextTo3D = character_from_text,
     progress: Report = lambda fraction, what: None,
 ) -> Animation:
@@ -71,23 +84,26 @@ def animate(
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
     again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
-    `settings` has everything else about the distillation; what is given here overrules it.
+    `settings` has everything else about the distillation; what is given here overrules it. `frame` tells how a file
+    is to be read where the guess is wrong.
     """
     progress(0.0, "opening the character")
-    asset = open_character(character, prompt, seed=character_seed, make_character=make_character)
+    asset = open_character(character, prompt, seed=character_seed, frame=frame, make_character=make_character)
     asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
     teacher = open_teacher(prior)
     config = replace(settings, seed=seed, tries=tries, loop=loop, seconds=seconds or settings.seconds)
-    if prior == "pocket":
+    words = prompt
+    if prior == "pocket" or isinstance(teacher, PocketPrior):
+        words = in_plain_words(prompt)
         config = replace(config, negative_prompt=config.negative_prompt or negative_of(prompt))
         if note := explain(read(prompt)):
             warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
     request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
-    request |= {"fps": fps, "character_seed": character_seed, **asdict(config)}
+    request |= {"fps": fps, "character_seed": character_seed, **asdict(frame), **asdict(config)}
     with _folder(out, request) as run:
         distilled = distill(
             asset,
-            prompt,
+            words,
             teacher,
             config,
             checkpoint=run.checkpoint if run else None,
@@ -106,6 +122,7 @@ def open_character(
     prompt: str,
     *,
     seed: int = 0,
+    frame: Frame = Frame(),
     make_character: TextTo3D = character_from_text,
 ) -> RiggedAsset:
     """The character that is meant: a file, a built-in one (`zoo:fox`), an asset itself, or one made from the prompt."""
@@ -115,7 +132,7 @@ def open_character(
         return make_character(prompt, seed=seed)
     if isinstance(character, str) and character.startswith("zoo:"):
         return make(character.removeprefix("zoo:"), seed=seed)
-    return load(Path(character))
+    return load(Path(character), up=frame.up, forward=frame.forward, scale=frame.scale)
 
 
 def rigged(asset: RiggedAsset, *, progress: Report = lambda fraction, what: None) -> RiggedAsset:
@@ -132,12 +149,8 @@ def open_teacher(prior: str | VideoPrior) -> VideoPrior:
     if not isinstance(prior, str):
         return prior
     if prior == "pocket":
-        from jigdoll.prior.prior_pocket import open_pocket
-
         return open_pocket()
     if Path(prior).suffix == ".safetensors":
-        from jigdoll.prior.prior_pocket import open_pocket
-
         return open_pocket(Path(prior))
     from jigdoll.prior.prior_diffusers import open_prior
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import tyro
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import console, progress_bar, said
+from jigdoll.cli.shared import Forward, Scale, Up, console, progress_bar, said
 from jigdoll.errors import JigdollError
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ def animate(
     iterations: int | None = None,
     paper: bool = False,
     settings: Settings = (),
+    up: Up = None,
+    forward: Forward = None,
+    scale: Scale = None,
 ) -> None:
     """Animate a character as a sentence says: jigdoll animate fox.glb "a fox walks".
 
@@ -67,7 +70,8 @@ def animate(
         out = out or Path("animations") / pipeline.folder_name(character, prompt)
         config = configured(settings, paper=paper, iterations=iterations)
         options: dict[str, Any] = {"prior": prior, "seconds": seconds, "fps": fps, "loop": loop, "seed": seed}
-        options |= {"character_seed": character_seed, "tries": tries, "settings": config}
+        frame = pipeline.Frame(up, forward, scale)
+        options |= {"character_seed": character_seed, "tries": tries, "settings": config, "frame": frame}
     with progress_bar() as progress:
         made = pipeline.animate(character, prompt, out=out, progress=progress, **options)
     verdict = made.verdict
@@ -164,6 +168,7 @@ def options_of(folder: Path) -> tuple[str | None, str, dict[str, Any]]:
     from typing import get_type_hints
 
     from jigdoll.distill.config import DistillConfig
+    from jigdoll.pipeline import Frame
     from jigdoll.runs import read_request
 
     request = read_request(folder)
@@ -173,6 +178,7 @@ def options_of(folder: Path) -> tuple[str | None, str, dict[str, Any]]:
         config = DistillConfig(**stored)
         names = ("prior", "seconds", "fps", "loop", "seed", "character_seed", "tries")
         options = {name: request[name] for name in names}
-        return request["character"], request["prompt"], options | {"settings": config}
+        frame = Frame(request["up"], request["forward"], request["scale"])
+        return request["character"], request["prompt"], options | {"settings": config, "frame": frame}
     except (KeyError, TypeError, ValueError) as error:
         raise JigdollError(f"{folder}: its config.json is not that of an animation ({error})") from error

@@ -16,11 +16,19 @@ from jigdoll.prior.lexicon import (
     VERBS,
     inflect,
 )
-from jigdoll.prior.text import read
+from jigdoll.prior.text import phrases_of, read
 from jigdoll.zoo.looks import COLORS, SHAPES, SIZES
 from jigdoll.zoo.nouns import GENERIC, GROUPS, NAMES
 
-__all__ = ["ACTIONS", "HELD_OUT_SPECIES", "NEGATIVE_KINDS", "negative_of", "write_caption", "write_negative"]
+__all__ = [
+    "ACTIONS",
+    "HELD_OUT_SPECIES",
+    "NEGATIVE_KINDS",
+    "in_plain_words",
+    "negative_of",
+    "write_caption",
+    "write_negative",
+]
 
 NAMED_ABOVE = 0.4
 """A tempo is worth a word beyond this."""
@@ -117,6 +125,25 @@ def negative_of(prompt: str) -> str:
         return UNNATURAL
     noun = noun.removeprefix("a ").removeprefix("the ")
     return f"{UNNATURAL} of {_article(noun)} {noun}"
+
+
+def in_plain_words(prompt: str) -> str:
+    """The prompt with the plainest verbs and adverbs for what it says, as captions say it most.
+
+    It carries the same concepts and no unknown words: "a fox saunters merrily" is "a fox walks slowly".
+    """
+    words: list[str] = []
+    pace = {"tempo:slow": "slowly", "tempo:fast": "quickly"}
+    for form, word in phrases_of(prompt):
+        if word.kind == "action":
+            action, *tempo = word.concepts
+            _, third, ing, _ = inflect(VERBS[action.partition(":")[2]][0])
+            words += [ing if form == inflect(word.base)[2] else third, *(pace[concept] for concept in tempo)]
+        elif word.kind == "tempo":
+            words.append(pace[word.concepts[0]])
+        elif word.kind != "manner":
+            words.append(form)
+    return " ".join(words)
 
 
 def _verb(dice: _Dice, action: str, tempo: float) -> tuple[str, str]:

@@ -11,7 +11,18 @@ from torch import Tensor, nn
 from jigdoll.prior.lexicon import ACTIONS, CONCEPTS, LEXICON, UNNATURAL, WORDS, Word, fingerprint, surface_forms
 from jigdoll.zoo.phrases import find_phrases, tokens_of
 
-__all__ = ["CONCEPTS", "MOST_TOKENS", "WORDS", "Reading", "TextEncoder", "explain", "fingerprint", "read", "to_ids"]
+__all__ = [
+    "CONCEPTS",
+    "MOST_TOKENS",
+    "WORDS",
+    "Reading",
+    "TextEncoder",
+    "explain",
+    "fingerprint",
+    "phrases_of",
+    "read",
+    "to_ids",
+]
 
 MOST_TOKENS = 24
 NAMED_TEMPO = 0.7
@@ -70,7 +81,8 @@ class Reading:
 
 def read(prompt: str) -> Reading:
     """Find the known words of a prompt and the concepts that they carry; a pure function of the prompt."""
-    words, unknown = _split(prompt)
+    found, unknown = _split(prompt)
+    words = [word for _, word in found]
     pairs = [(concept, word) for word in words for concept in word.concepts][:MOST_TOKENS]
     named = [concept for concept, _ in pairs]
 
@@ -98,13 +110,18 @@ def read(prompt: str) -> Reading:
     )
 
 
-def _split(prompt: str) -> tuple[list[Word], list[str]]:
+def phrases_of(prompt: str) -> list[tuple[str, Word]]:
+    """The known words of a prompt in order, each as it is written there."""
+    return _split(prompt)[0]
+
+
+def _split(prompt: str) -> tuple[list[tuple[str, Word]], list[str]]:
     """The known words in order, and what is left over."""
     tokens = tokens_of(prompt)
     found, unknown = find_phrases(tokens, _IN_NEGATIVE if UNNATURAL in " ".join(tokens) else _PLAIN)
     # "A giant walks" names a giant, but "a giant spider" a spider.
     last = max((i for i, (_, word) in enumerate(found) if word.kind == "noun"), default=-1)
-    words = [_LOOKS[form] if i < last and form in _LOOKS else word for i, (form, word) in enumerate(found)]
+    words = [(form, _LOOKS[form] if i < last and form in _LOOKS else word) for i, (form, word) in enumerate(found)]
     return words, unknown
 
 
