@@ -80,12 +80,6 @@ def skate_speed(travel: float, length: float) -> float:
     return max(SKATE * length, SKATE_OF_TRAVEL * travel)
 
 
-def count_strides(contact: Bool[ndarray, " frames"]) -> int:
-    """How often a foot is put down (at least one for a foot that ever stands)."""
-    landings = int((contact[1:] & ~contact[:-1]).sum()) + int(contact[0])
-    return max(landings, 1)
-
-
 def _footing(trace: Trace, sole: Float[ndarray, "frames points 3"], length: float) -> Footing:
     height = sole[..., 1].min(1)
     touching = sole[..., 1] < height[:, None] + PATCH * length

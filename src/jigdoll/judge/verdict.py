@@ -16,7 +16,6 @@ from jigdoll.judge.bones import limit_violations, self_intersection
 from jigdoll.judge.contacts import (
     IN_PLACE,
     Footing,
-    count_strides,
     find_contacts,
     ground_velocity,
     skate_speed,
@@ -41,7 +40,7 @@ class LegVerdict:
     skate_ratio: float
     """Share of standing steps (from frame to frame) in which the foot slides."""
     skate_distance: float
-    """How far the foot slides while it stands, per stride [body lengths]."""
+    """How far the foot slides while it stands, per stride (or in all, without a rhythm) [body lengths]."""
     direction: float
     """+1: the foot lifts while it swings in the direction of travel; -1: a moonwalk; 0: it has no cycle."""
     amplitude: float
@@ -137,8 +136,9 @@ def judge(asset: RiggedAsset, motion: Motion, *, reference: Motion | None = None
     course = trace.facing if in_place else cycle.travel_direction(trace, least=IN_PLACE * body.length)
     swings = np.stack([cycle.swing_angle(trace, leg.hip, leg.ankle) for leg in body.legs]) if body.legs else None
     frequency = 0.0 if swings is None else cycle.stride_frequency(swings, trace.fps)
+    strides = max(frequency * motion.seconds, 1.0)
     legs = tuple(
-        _judge_leg(trace, body, i, feet[i], belt, course, travel=travel, swing=swings[i])
+        _judge_leg(trace, body, i, feet[i], belt, course, travel=travel, strides=strides, swing=swings[i])
         for i in range(len(body.legs))
         if swings is not None
     )
@@ -222,12 +222,13 @@ def _judge_leg(
     course: Float[ndarray, "frames 2"],
     *,
     travel: float,
+    strides: float,
     swing: Float[ndarray, " frames"],
 ) -> LegVerdict:
     leg, length = body.legs[place], body.length
     slide = np.linalg.norm(foot.velocity - belt, axis=1)[foot.standing]
     skating = slide > skate_speed(travel, length)
-    distance = float(slide.sum()) / trace.fps / count_strides(foot.contact)
+    distance = float(slide.sum()) / trace.fps / strides
     return LegVerdict(
         name=leg.name,
         duty=float(foot.contact.mean()),
