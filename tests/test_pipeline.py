@@ -1,0 +1,325 @@
+"""The whole story with a stand-in prior, and the run folder it happens in."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import jigdoll
+from jigdoll import pipeline
+from jigdoll.asset.load import load, load_motion
+from jigdoll.cli import main
+from jigdoll.cli.animate import configured, options_of, setting, who_and_what
+from jigdoll.distill.config import DistillConfig
+from jigdoll.distill.stage import set_stage
+from jigdoll.errors import JigdollError
+from jigdoll.formats.joints import free_skeleton
+from jigdoll.protocols import VideoPrior
+from jigdoll.runs import ProgressFile, open_run, read_request
+from jigdoll.types import PriorDefaults, RiggedAsset, Weights
+from jigdoll.zoo.from_text import character_from_text
+
+
+class StandIn:
+    """A prior of pixels that wants everything darker under a text than under none."""
+
+    defaults = PriorDefaults(
+        look="clay", frames=8, fps=8.0, width=24, height=16, guidance=5.0, levels=(0.3, 0.9), negative_prompt="bad"
+    )
+
+    def embed(self, prompt: str) -> Tensor:
+        return torch.tensor([float(len(prompt))])
+
+    def encode(self, video: Tensor) -> Tensor:
+        return 2 * video - 1
+
+    def signal_and_noise(self, level: float) -> tuple[float, float]:
+        return 1 - level, level
+
+    def noise(self, latents: Tensor, level: float, generator: torch.Generator) -> Tensor:
+        return (1 - level) * latents + level * torch.randn(latents.shape, generator=generator)
+
+    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+        return [(noisy / (1 - level) - 0.01 * float(text.sum())).clamp(-1, 1) for text in texts]
+
+
+QUICK = DistillConfig(iterations=6, views=1, splats=150, checkpoint_seconds=0.0, preview_seconds=0.0)
+
+
+@pytest.fixture(scope="module")
+def ant() -> RiggedAsset:
+    return character_from_text("an ant", coarse=True)
+
+
+@pytest.fixture(scope="module")
+def done(ant: RiggedAsset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pipeline.Animation]:
+    out = tmp_path_factory.mktemp("run") / "ant"
+    return out, pipeline.animate(ant, "an ant walks", out=out, prior=StandIn(), settings=QUICK, fps=12.0)
+
+
+def test_everything_that_people_open_is_written(done: tuple[Path, pipeline.Animation], ant: RiggedAsset) -> None:
+    out, made = done
+    assert isinstance(StandIn(), VideoPrior)
+    assert set(made.files) == {"glb", "bvh", "mp4", "sheet", "report", "metrics"}
+    assert all(path.is_file() and path.parent == out for path in made.files.values())
+    clip = load(made.files["glb"], fps=12.0).clips["an ant walks"]
+    # 8 frames at 8 per second last 7/8 s: 10.5 intervals of a twelfth of a second, 11 frames.
+    assert len(made.motion) == len(clip) == 11 and made.motion.fps == 12.0
+    torch.testing.assert_close(clip.pose.root, made.motion.pose.root, rtol=0, atol=1e-4)
+    skeleton, moved = load_motion(made.files["bvh"])
+    assert len(moved) == 11 and set(ant.skeleton.names) <= {*skeleton.names}
+    assert "an ant walks" in made.files["report"].read_text()
+    metrics = json.loads(made.files["metrics"].read_text())
+    assert len(metrics["losses"]["prior"]) == QUICK.iterations
+    assert metrics["verdict"]["frames"] == 11
+    assert len(list((out / "previews").glob("try0-step*.png"))) > 0
+    assert json.loads((out / "progress.json").read_text())["fraction"] == 1.0
+    config = json.loads((out / "config.json").read_text())
+    assert config["jigdoll"] == jigdoll.__version__ and config["request"]["prompt"] == "an ant walks"
+
+
+def test_the_same_call_again_takes_what_is_there(done: tuple[Path, pipeline.Animation], ant: RiggedAsset) -> None:
+    out, made = done
+    told: list[str] = []
+    again = pipeline.animate(
+        ant,
+        "an ant walks",
+        out=out,
+        prior=StandIn(),
+        settings=QUICK,
+        fps=12.0,
+        progress=lambda _, what: told.append(what),
+    )
+    assert not any("distilling" in what for what in told)
+    torch.testing.assert_close(again.motion.pose.rotations, made.motion.pose.rotations, rtol=0, atol=0)
+
+
+def test_a_run_that_was_killed_ends_in_the_same_motion(
+    done: tuple[Path, pipeline.Animation], ant: RiggedAsset, tmp_path: Path
+) -> None:
+    class Killed(Exception):
+        pass
+
+    def kill(fraction: float, what: str) -> None:
+        if "step 5" in what:
+            raise Killed
+
+    with pytest.raises(Killed):
+        pipeline.animate(ant, "an ant walks", out=tmp_path, prior=StandIn(), settings=QUICK, fps=12.0, progress=kill)
+    assert (tmp_path / "checkpoint.npz").exists() and not (tmp_path / "motion.glb").exists()
+    told: list[str] = []
+    made = pipeline.animate(
+        ant,
+        "an ant walks",
+        out=tmp_path,
+        prior=StandIn(),
+        settings=QUICK,
+        fps=12.0,
+        progress=lambda _, what: told.append(what),
+    )
+    assert not any("step 1 " in what for what in told) and any("step 6 " in what for what in told)
+    torch.testing.assert_close(made.motion.pose.rotations, done[1].motion.pose.rotations, rtol=0, atol=0)
+    torch.testing.assert_close(made.motion.pose.root, done[1].motion.pose.root, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "point"),
+    [({"prompt": "an ant runs"}, "prompt was"), ({"seed": 3}, "seed was 0 and is now 3"), ({"fps": 8.0}, "fps was 12")],
+)
+def test_a_folder_of_another_run_is_refused(
+    done: tuple[Path, pipeline.Animation], ant: RiggedAsset, changes: dict, point: str
+) -> None:
+    asked = {"prompt": "an ant walks", "fps": 12.0, "prior": StandIn(), "settings": QUICK, **changes}
+    with pytest.raises(JigdollError, match=f"belongs to another run: {point}"):
+        pipeline.animate(ant, out=done[0], **asked)
+
+
+def test_the_best_of_several_tries_is_kept(ant: RiggedAsset) -> None:
+    made = pipeline.animate(ant, "an ant walks", prior=StandIn(), settings=replace(QUICK, iterations=2), tries=3)
+    assert len(made.distilled.scores) == 3 and made.distilled.score == max(made.distilled.scores)
+    assert made.files == {}
+
+
+def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path, pipeline.Animation]) -> None:
+    # The stand-in is wrong by a hundredth per letter, so it explains everything better by the shorter text.
+    motion = done[1].distilled.motion
+
+    def preference(negative: str) -> float:
+        config = replace(QUICK, negative_prompt=negative)
+        return pipeline.preference(set_stage(ant, "an ant walks", StandIn(), config), motion)
+
+    assert preference("x") < 0 < preference(40 * "x")
+    assert preference("y" * 12) == 0
+
+
+def test_a_loop_ends_as_it_begins(ant: RiggedAsset) -> None:
+    made = pipeline.animate(
+        ant, "an ant walks", prior=StandIn(), settings=replace(QUICK, iterations=2), loop=True, fps=30.0
+    )
+    pose = made.motion.pose
+    same = (pose.rotations[0] * pose.rotations[-1]).sum(-1).abs()
+    torch.testing.assert_close(same, torch.ones_like(same), rtol=0, atol=1e-5)
+    assert float((pose.root[-1] - pose.root[0])[1].abs()) < 1e-5
+
+
+def test_a_bare_mesh_is_rigged_on_the_way(ant: RiggedAsset) -> None:
+    dog = character_from_text("a dog", coarse=True)
+    bare = replace(
+        dog,
+        skeleton=free_skeleton(["root"], [-1], torch.eye(4)[None]),
+        weights=Weights.from_dense(torch.ones(len(dog.mesh.vertices), 1)),
+    )
+    told: list[str] = []
+    made = pipeline.rigged(bare, progress=lambda _, what: told.append(what))
+    assert made.is_rigged and "rigged" in told[-1]
+    assert pipeline.rigged(ant) is ant
+
+
+def test_the_words_make_the_character_and_what_is_not_obeyed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "open_teacher", lambda prior: StandIn())
+    quick = replace(QUICK, iterations=1)
+
+    def coarse(prompt: str, *, seed: int = 0) -> RiggedAsset:
+        return character_from_text(prompt, seed=seed, coarse=True)
+
+    with pytest.warns(pipeline.PromptWarning, match="'swims' is not an action"):
+        made = pipeline.animate(None, "a spider swims and walks", settings=quick, make_character=coarse)
+    assert made.asset.name == "spider"
+    assert made.distilled.config.negative_prompt == "unnatural motion of a spider"
+
+
+def test_characters_are_found(tmp_path: Path, ant: RiggedAsset) -> None:
+    assert pipeline.open_character(ant, "") is ant
+    with pytest.raises(JigdollError, match="no built-in character is called 'fax'; did you mean fox"):
+        pipeline.open_character("zoo:fax", "it walks")
+    with pytest.raises(JigdollError, match="no such file"):
+        pipeline.open_character(str(tmp_path / "fox.glb"), "it walks")
+    assert jigdoll.animate is pipeline.animate
+    assert pipeline.folder_name("zoo:fox", "A fox walks!") == "fox-a-fox-walks"
+    assert pipeline.folder_name("/a/b/My Dog.glb", "runs") == "my-dog-runs"
+
+
+def test_only_one_process_works_in_a_folder(tmp_path: Path) -> None:
+    with (
+        open_run(tmp_path / "a", {"x": 1}),
+        pytest.raises(JigdollError, match=r"another process .* is at work"),
+        open_run(tmp_path / "a", {"x": 1}),
+    ):
+        pass
+    with open_run(tmp_path / "a", {"x": 1}) as run:
+        assert not run.fresh
+
+
+def test_folders_of_other_things_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("important")
+    with pytest.raises(JigdollError, match=r"holds other things \(thesis.tex\)"), open_run(tmp_path, {}):
+        pass
+    with pytest.raises(JigdollError, match="this is a file"), open_run(tmp_path / "thesis.tex", {}):
+        pass
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "config.json").write_text("{broken")
+    with pytest.raises(JigdollError, match="not the configuration of a run"), open_run(tmp_path / "b", {}):
+        pass
+    with pytest.raises(JigdollError, match="no run was started"):
+        read_request(tmp_path)
+
+
+def test_free_settings_may_change(tmp_path: Path) -> None:
+    with open_run(tmp_path / "a", {"x": 1, "tries": 1}, free=("tries",)) as run:
+        ProgressFile(run).tell({"step": 1})
+        assert json.loads(run.path("progress.json").read_text()) == {"step": 1}
+    with open_run(tmp_path / "a", {"x": 1, "tries": 4}, free=("tries",)):
+        assert read_request(tmp_path / "a")["tries"] == 4
+    with pytest.raises(JigdollError, match="x was 1 and is now 2"), open_run(tmp_path / "a", {"x": 2}, free=("tries",)):
+        pass
+
+
+def test_one_word_is_the_prompt_and_two_are_character_and_prompt(tmp_path: Path) -> None:
+    assert who_and_what("a fox walks", None) == (None, "a fox walks")
+    assert who_and_what("fox.glb", "it walks") == ("fox.glb", "it walks")
+    (tmp_path / "fox.glb").touch()
+    for character in ("zoo:fox", str(tmp_path / "fox.glb")):
+        with pytest.raises(JigdollError, match="say what it does"):
+            who_and_what(character, None)
+    with pytest.raises(JigdollError, match="say what to animate"):
+        who_and_what(None, None)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("contact=5", 5.0),
+        ("form=csd", "csd"),
+        ("views=3", 3),
+        ("azimuth=[10, 20]", (10.0, 20.0)),
+        ("basis=null", None),
+        ("mirror=false", False),
+    ],
+)
+def test_settings_are_read_as_their_types(word: str, value: object) -> None:
+    name, read = setting(word)
+    assert name == word.partition("=")[0] and read == value and type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("contcat=5", "did you mean contact"),
+        ("contact", "NAME=VALUE"),
+        ("views=2.5", "whole number"),
+        ("form=xyz", "sds"),
+        ("azimuth=[1]", r"\[..., ...\]"),
+        ("mirror=1", "true or false"),
+        ("rate=fast", "a number"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(word: str, hint: str) -> None:
+    with pytest.raises(JigdollError, match=hint):
+        setting(word)
+
+
+def test_the_papers_recipe_takes_changes() -> None:
+    config = configured(("views=2",), paper=True, iterations=50)
+    assert (config.form, config.views, config.iterations, config.guidance) == ("sds", 2, 50, 100.0)
+    assert configured((), paper=False, iterations=None) == DistillConfig()
+
+
+def test_a_folder_knows_its_own_options(done: tuple[Path, pipeline.Animation]) -> None:
+    _, prompt, options = options_of(done[0])
+    assert prompt == "an ant walks"
+    assert options["fps"] == 12.0 and options["settings"] == replace(QUICK, seed=0, tries=1)
+
+
+def test_the_pocket_prior_is_a_teacher_by_name(tmp_path: Path) -> None:
+    with pytest.raises(JigdollError, match="no weights of the pocket prior"):
+        pipeline.open_teacher(str(tmp_path / "mine.safetensors"))
+    with pytest.raises(JigdollError, match="no video prior is called 'soap'"):
+        pipeline.open_teacher("soap")
+
+
+def test_the_command_line_animates_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, ant: RiggedAsset
+) -> None:
+    monkeypatch.setattr(pipeline, "open_teacher", lambda prior: StandIn())
+    monkeypatch.setattr(pipeline, "make", lambda name, *, seed=0: ant)
+    monkeypatch.chdir(tmp_path)
+
+    def jigdoll_animate(*words: str) -> str:
+        monkeypatch.setattr("sys.argv", ["jigdoll", "animate", *words])
+        main()
+        return capsys.readouterr().out
+
+    said = jigdoll_animate("zoo:ant", "an ant walks", "--iterations", "2", "--set", "views=1", "splats=150")
+    out = Path("animations/ant-an-ant-walks")
+    assert "motion.glb" in said and "report.html" in said and (out / "motion.mp4").stat().st_size > 0
+    before = (out / "motion.bvh").read_bytes()
+    (out / "motion.bvh").unlink()
+    jigdoll_animate("--resume", str(out))
+    assert (out / "motion.bvh").read_bytes() == before
+    with pytest.raises(SystemExit) as stop:
+        jigdoll_animate("a fox walks", "--resume", str(out))
+    assert stop.value.code == 1 and "leave the others out" in capsys.readouterr().err
