@@ -249,6 +249,8 @@ def changed(verdict: Verdict) -> Iterator[tuple[str, Verdict, bool]]:
         yield "skate ratio", replace(verdict, skate_ratio=value), good
     for value, good in ((0.0099, True), (0.0101, False)):
         yield "penetration", replace(verdict, penetration=value), good
+    for share, good in ((0.26, True), (0.24, False)):
+        yield "standing", replace(verdict, duty=share * verdict.duty), good
     leg, rest = verdict.legs[0], verdict.legs[1:]
     for value, good in ((0.01, True), (-0.01, False)):
         yield f"direction {leg.name}", replace(verdict, legs=(replace(leg, direction=value), *rest)), good

@@ -121,8 +121,8 @@ def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:
     table.add_column("clip", justify="right")
     if beside is not None:
         table.add_column(escaped(beside.name), justify="right")
-    table.add_column("")
-    table.add_column("", style="dim")
+    table.add_column("", no_wrap=True)
+    table.add_column("", style="dim", no_wrap=True)
     group = ""
     for row in rows_of(verdict):
         if group and row.group != group:

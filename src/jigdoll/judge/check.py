@@ -14,6 +14,8 @@ PENETRATION = 0.01
 """[body lengths]."""
 AMPLITUDE = (0.5, 1.8)
 """Swing of each pair as a multiple of the reference's."""
+STANDING = 0.25
+"""Feet must stand at least this share of the time that they stand in the reference: skating needs a standing foot."""
 STILL = 3.0
 """A pair that swings less than this in the reference is not held to anything [degrees]."""
 
@@ -64,6 +66,8 @@ def walk_check(
         same = verdict.heading * reference.heading > 0
         checks.append(Check("heading", same, verdict.heading, "as the reference's"))
     checks.append(Check("skate ratio", verdict.skate_ratio <= SKATE, verdict.skate_ratio, f"<= {SKATE:g}"))
+    least = STANDING * reference.duty
+    checks.append(Check("standing", verdict.duty >= least, verdict.duty, f">= {least:.2f} of the time"))
     sunk = verdict.penetration
     checks.append(Check("penetration", sunk <= PENETRATION, sunk, f"<= {PENETRATION:g} body lengths"))
     return WalkCheck(tuple(checks))

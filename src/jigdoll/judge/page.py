@@ -33,7 +33,7 @@ video, img { display: block; width: 100%; height: auto; border-radius: .4rem; ba
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .scroll { overflow-x: auto; }
 th, td { padding: .22rem .6rem .22rem 0; text-align: left; border-bottom: 1px solid var(--rule); }
-thead th { font-weight: 600; }
+thead th { font-weight: 600; white-space: normal; overflow-wrap: anywhere; }
 small { color: var(--soft); font-weight: 400; }
 tr.group th { padding-top: .7rem; color: var(--soft); font-size: .8rem; font-weight: 600; letter-spacing: .04em;
   text-transform: uppercase; }
@@ -56,7 +56,7 @@ details[open] > summary { margin-bottom: .6rem; }
 @media (min-width: 900px) {
   main { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
   .wide { grid-column: 1 / -1; }
-  th, td { white-space: nowrap; }
+  td { white-space: nowrap; }
   .films { grid-template-columns: minmax(0, 4fr) minmax(0, 5fr); }
   .charts { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 }

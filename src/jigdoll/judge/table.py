@@ -87,7 +87,7 @@ def _pair_rows(verdict: Verdict) -> list[Row]:
         value = form.format(pair.alternation, pair.phase, pair.amplitude)
         beside = "" if other is None else form.format(other.alternation, other.phase, other.amplitude)
         meaning = "Left against right: -1 alternate, +1 together; phase in turns."
-        rows.append(Row("Gait", pair_label(verdict, i), value, beside, "correlation · phase · swing", False, meaning))
+        rows.append(Row("Gait", pair_label(verdict, i), value, beside, "corr · phase · swing", False, meaning))
     return rows
 
 
