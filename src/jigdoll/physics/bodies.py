@@ -54,6 +54,9 @@ class Bodies:
     """The cuboid's centre, which is the centre of mass, and its axes [m]."""
     half: Float[Tensor, "bodies 3"]
     """Half extents of the cuboid [m]."""
+    contacts: Float[Tensor, "bodies 8 3"]
+    """Points that meet the ground, in the bodies' frames [m]: skin at the rim of a foot's sole, skin towards the
+    cuboid's corners elsewhere."""
     feet: tuple[tuple[int, ...], ...]
     """Per leg, the bodies that stand on the ground."""
     length: float
@@ -72,8 +75,13 @@ class Bodies:
     @property
     def corners(self) -> Float[Tensor, "bodies 8 3"]:
         """The cuboids' corners in the bodies' frames [m]."""
-        signs = torch.cartesian_prod(*[self.half.new_tensor([-1.0, 1.0])] * 3)
-        return apply(self.T_body_box, signs * self.half[:, None])
+        return _corners(self.T_body_box, self.half)
+
+    @property
+    def crowds(self) -> Float[Tensor, "bodies 8"]:
+        """How many contacts of its body are about where each one is, itself included: they share one stiffness."""
+        near = torch.cdist(self.contacts, self.contacts) < 0.008 * self.length
+        return near.sum(-1).to(self.contacts.dtype)
 
     @property
     def total_mass(self) -> float:
@@ -272,6 +280,7 @@ def _assemble(
     hips = [float(T[leg[0], 1, 3] - asset.mesh.vertices[:, 1].min()) for leg in legs]
     height = float(asset.mesh.vertices[:, 1].max() - asset.mesh.vertices[:, 1].min())
     feet = tuple(tuple(dict.fromkeys(body[carriers[j]] for j in leg if j in fitter.low)) for leg in legs)
+    feet = tuple(foot or (body[carriers[leg[-1]]],) for foot, leg in zip(feet, legs, strict=True))
     return Bodies(
         names=tuple(skeleton.names[j] for j in joints),
         joints=tuple(joints),
@@ -284,10 +293,39 @@ def _assemble(
         inertia=_inertias(mass, half, T_body_box[:, :3, :3]),
         T_body_box=T_body_box,
         half=half,
-        feet=tuple(foot or (body[carriers[leg[-1]]],) for foot, leg in zip(feet, legs, strict=True)),
+        contacts=_contacts(fitter, owners, joints, T_body_box, half, {j for foot in feet for j in foot}),
+        feet=feet,
         length=size,
         leg_length=sum(hips) / len(hips) if hips else 0.5 * height,
     )
+
+
+def _corners(T_body_box: Float[Tensor, "bodies 4 4"], half: Float[Tensor, "bodies 3"]) -> Float[Tensor, "bodies 8 3"]:
+    signs = torch.cartesian_prod(*[half.new_tensor([-1.0, 1.0])] * 3)
+    return apply(T_body_box, signs * half[:, None])
+
+
+def _contacts(
+    fitter: _Fitter,
+    owners: Int[Tensor, " vertices"],
+    joints: Sequence[int],
+    T_body_box: Float[Tensor, "bodies 4 4"],
+    half: Float[Tensor, "bodies 3"],
+    feet: set[int],
+) -> Float[Tensor, "bodies 8 3"]:
+    """The skin's outermost points: downwards to eight sides on a foot, towards the cuboid's corners elsewhere."""
+    points = _corners(T_body_box, half)
+    # Along the sole's rim, and further up at toe and heel, which roll over the ground.
+    rim = [(x, -1.2, z) for x in (-0.6, 0.6) for z in (-0.8, 0.8)] + [(-1.0, -1.0, 0.0), (1.0, -1.0, 0.0)]
+    down = torch.tensor([*rim, (0.0, -0.35, 1.0), (0.0, -0.35, -1.0)], dtype=torch.float64)
+    diagonal = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 3)
+    for body, joint in enumerate(joints):
+        skin = fitter.vertices[owners == joint]
+        if len(skin) >= 4:
+            R_world_box = fitter.T_world_joint[joint, :3, :3] @ T_body_box[body, :3, :3]
+            ways = down if body in feet else diagonal @ R_world_box.T
+            points[body] = apply(rigid_inverse(fitter.T_world_joint[joint]), skin[(skin @ ways.T).argmax(0)])
+    return points
 
 
 def _masses(asset: RiggedAsset, half: Float[Tensor, "bodies 3"], *, density: float) -> Float[Tensor, " bodies"]:

@@ -43,6 +43,10 @@ class MujocoEngine:
         self.model: Any = mujoco.MjModel.from_xml_string(self._xml(ground, gravity, drives))
         self.data: Any = mujoco.MjData(self.model)
         self._drives = drives
+        # MuJoCo numbers depth first; the joint "i_0" is the first of body i.
+        first = [self.model.joint(f"{i}_0").id for i in range(1, len(bodies))]
+        self._q = (self.model.jnt_qposadr[first][:, None] + range(3)).flatten()
+        self._v = (self.model.jnt_dofadr[first][:, None] + range(3)).flatten()
 
     @property
     def dofs(self) -> int:
@@ -71,6 +75,13 @@ class MujocoEngine:
                 self.data.ctrl[:] = row
             self._mujoco.mj_step(self.model, self.data)
         return self._get().flatten()
+
+    def pose(self, first: Float[Tensor, "7"], angles: Float[Tensor, "bodies 3"]) -> Float[Tensor, "bodies 3"]:
+        """Set the first body's place and quaternion and all compound angles; where the bodies' frames then are."""
+        self.data.qpos[:7] = first.numpy()
+        self.data.qpos[self._q] = angles[1:].flatten().numpy()
+        self._mujoco.mj_forward(self.model, self.data)
+        return self._get()[:, :3]
 
     def _xml(self, ground: bool, gravity: bool, drives: bool) -> str:
         """The bodies as MJCF: a hinge per compound axis, the first one outermost."""
@@ -124,9 +135,9 @@ class MujocoEngine:
         rates = torch.linalg.solve(axes, (spin - spin[parents])[..., None])[..., 0]
         arm = R[0] @ b.com[0]
         origin = rows[0, 7:10] - torch.linalg.cross(spin[0], arm)
-        d.qpos[:] = torch.cat([rows[0, :7], angles[1:].flatten()]).numpy()
-        d.qvel[:] = torch.cat([origin, R[0].T @ spin[0], rates[1:].flatten()]).numpy()
-        self._mujoco.mj_forward(self.model, d)
+        d.qvel[:6] = torch.cat([origin, R[0].T @ spin[0]]).numpy()
+        d.qvel[self._v] = rates[1:].flatten().numpy()
+        self.pose(rows[0, :7], angles)
 
     def _get(self) -> Float[Tensor, "bodies 13"]:
         """Generalised to maximal coordinates."""

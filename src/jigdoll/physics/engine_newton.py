@@ -62,7 +62,7 @@ class NewtonEngine:
         """The state of bodies at rest on nothing yet: places, and velocities of their centres of mass."""
         rotation = matrix_to_quaternion(T_world_body[:, :3, :3])
         rows = torch.cat([T_world_body[:, :3, 3], rotation, twists], 1)
-        corners = self.bodies.corners.to(rows.dtype) @ T_world_body[:, :3, :3].mT + T_world_body[:, None, :3, 3]
+        corners = self.bodies.contacts.to(rows.dtype) @ T_world_body[:, :3, :3].mT + T_world_body[:, None, :3, 3]
         anchors = corners * corners.new_tensor([1.0, 0.0, 1.0])
         return torch.cat([rows.flatten(), anchors.flatten()[: 3 * self.corners]]).float()
 
@@ -136,10 +136,16 @@ class NewtonEngine:
         def floats(values: Tensor) -> Any:
             return wp.array(values.float().numpy(), dtype=float, device="cpu")
 
-        give = torch.full_like(g.ground_ke, g.ground_give)
-        mu = torch.full_like(g.ground_ke, g.friction)
-        soft = torch.full_like(g.ground_ke, g.ground_soft)
-        ground = torch.stack([g.ground_ke, give, mu, g.grip_ke, g.grip_kd, soft], 1).repeat_interleave(8, 0)
+        share = 1 / b.crowds
+        even = torch.ones_like(share)
+        columns = [g.ground_ke[:, None] * share, g.ground_give * even, g.friction * even]
+        columns += [
+            g.grip_ke[:, None] * share,
+            g.grip_kd[:, None] * share,
+            g.ground_soft * even,
+            g.ground_margin * even,
+        ]
+        ground = torch.stack(columns, -1)
         return {
             "com": vectors(b.com),
             "parent": wp.array(list(b.parents), dtype=int, device="cpu"),
@@ -155,7 +161,7 @@ class NewtonEngine:
             "help": floats(torch.tensor([g.upright_ke, g.upright_kd, 1.0])),
             "ground": floats(ground.flatten()),
             "corner_body": wp.array(torch.arange(len(b)).repeat_interleave(8).tolist(), dtype=int, device="cpu"),
-            "corner_place": vectors(b.corners.flatten(0, 1)),
+            "corner_place": vectors(b.contacts.flatten(0, 1)),
         }
 
 

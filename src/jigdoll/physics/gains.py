@@ -1,5 +1,6 @@
 """How stiff everything is: from mass, inertia and step size, so that an explicit integrator stays stable."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,8 @@ from torch import Tensor
 from jigdoll.physics.bodies import Bodies
 
 GRAVITY = 9.81
+LONGEST_LAG = 0.04
+"""A drive's damping over its stiffness [s]: how far it may lag behind a steady motion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,8 @@ class Gains:
     """Damping of the ground: the push grows by this share per speed of approach [s/m]."""
     ground_soft: float
     """Depth over which the push sets in [m]."""
+    ground_margin: float
+    """Skin this far above the ground already touches it [m]: about what the load then presses in."""
     friction: float
     grip_ke: Float[Tensor, " bodies"]
     """Holds a corner to where it touched down [N/m]."""
@@ -71,9 +76,11 @@ def choose_gains(bodies: Bodies, dt: float, stiffness: Stiffness = Stiffness()) 
     share = torch.where(on_leg, torch.ones_like(share), share)
     wanted = (share * weight * lever / stiffness.sag)[:, None].expand(-1, 3)
     target_ke = torch.minimum(wanted, 0.2 / (w_turn * dt**2))
-    target_kd = torch.minimum(0.25 / (w_turn * dt), 0.3 * torch.sqrt(target_ke / w_turn) * 2)
+    # Over half of critical damping for all that hangs on a joint; a leg carries the rest of the body as well.
+    hanging = torch.where(on_leg[:, None], math.inf, 1.2 * torch.sqrt(target_ke * _subtree_inertia(bodies)))
+    target_kd = torch.minimum(torch.minimum(0.4 / (w_turn * dt), hanging), LONGEST_LAG * target_ke)
     ground_ke = torch.minimum(
-        torch.full_like(w_corner, weight / (2 * stiffness.sink * bodies.length)), 0.35 / (w_corner * dt**2)
+        torch.full_like(w_corner, weight / (2 * stiffness.sink * bodies.length)), 0.5 / (w_corner * dt**2)
     )
     room = weight * bodies.leg_length * stiffness.upright
     inertia = float(bodies.total_mass * (0.3 * bodies.length) ** 2)
@@ -86,6 +93,7 @@ def choose_gains(bodies: Bodies, dt: float, stiffness: Stiffness = Stiffness()) 
         ground_ke=ground_ke,
         ground_give=1.0 / (0.5 * (GRAVITY * bodies.leg_length) ** 0.5),
         ground_soft=0.5 * stiffness.sink * bodies.length,
+        ground_margin=stiffness.sink * bodies.length,
         friction=stiffness.friction,
         grip_ke=0.7 * ground_ke,
         grip_kd=0.1 / (w_corner * dt),
@@ -117,7 +125,7 @@ def _inverse_masses(
             whole = whole + R.T @ at(parent, bodies.T_parent_body[body, :3, 3]) @ R
         attach.append(torch.linalg.eigvalsh(whole).max())
         turn.append(about.diagonal())
-        corner.append(torch.stack([torch.linalg.eigvalsh(at(body, c)).max() for c in bodies.corners[body]]).max())
+        corner.append(torch.stack([torch.linalg.eigvalsh(at(body, c)).max() for c in bodies.contacts[body]]).max())
     return torch.stack(attach), torch.stack(turn), torch.stack(corner)
 
 
@@ -126,3 +134,27 @@ def _subtree_mass(bodies: Bodies) -> Float[Tensor, " bodies"]:
     for body in reversed(range(1, len(bodies))):
         below[bodies.parents[body]] += below[body]
     return below
+
+
+def _subtree_inertia(bodies: Bodies) -> Float[Tensor, "bodies 3"]:
+    """Inertia at rest of all that hangs on each joint, about each of its axes [kg m^2]."""
+    T = [bodies.T_parent_body[0]]
+    for body in range(1, len(bodies)):
+        T.append(T[bodies.parents[body]] @ bodies.T_parent_body[body])
+    T_world = torch.stack(T)
+    R = T_world[:, :3, :3]
+    com = (R @ bodies.com[:, :, None])[..., 0] + T_world[:, :3, 3]
+    own = R @ bodies.inertia @ R.mT
+    about = torch.zeros(len(bodies), 3, dtype=bodies.mass.dtype)
+    for body in range(len(bodies)):
+        axes = R[body] @ bodies.axes[body]
+        for other in range(body, len(bodies)):
+            at = other
+            while at > body:
+                at = bodies.parents[at]
+            if at != body:
+                continue
+            arm = com[other] - T_world[body, :3, 3]
+            steiner = bodies.mass[other] * (arm @ arm * torch.eye(3, dtype=arm.dtype) - torch.outer(arm, arm))
+            about[body] += ((own[other] + steiner) @ axes * axes).sum(0)
+    return about

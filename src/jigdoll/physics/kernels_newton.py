@@ -111,7 +111,7 @@ def ground_forces(
     anchors_next: wp.array(dtype=wp.vec3),
     body_f: wp.array(dtype=wp.spatial_vector),
 ):
-    """A corner below y = 0 is pushed up by a damped spring and held by another to where it touched down.
+    """A contact below its margin is pushed up by a damped spring and held by another to where it touched down.
 
     The second spring yields at the friction cone: its anchor slides along (Cundall and Strack's contact). Friction that
     only sees velocity would let a loaded foot creep.
@@ -120,16 +120,17 @@ def ground_forces(
     body = corner_body[corner]
     x = wp.transform_point(body_q[body], corner_place[corner])
     anchor = wp.vec3(x[0], 0.0, x[2])
-    if x[1] < 0.0:
+    y = x[1] - ground[7 * corner + 6]
+    if y < 0.0:
         r = x - wp.transform_point(body_q[body], body_com[body])
         v = wp.spatial_top(body_qd[body]) + wp.cross(wp.spatial_bottom(body_qd[body]), r)
-        ke = ground[6 * corner]
+        ke = ground[7 * corner]
         # Quadratic in the first instants and linear below: the derivative has no jump at touchdown.
-        normal = ke * x[1] * x[1] / (ground[6 * corner + 5] - x[1]) * wp.max(1.0 - ground[6 * corner + 1] * v[1], 0.0)
-        most = ground[6 * corner + 2] * normal
-        kt = ground[6 * corner + 3]
+        normal = ke * y * y / (ground[7 * corner + 5] - y) * wp.max(1.0 - ground[7 * corner + 1] * v[1], 0.0)
+        most = ground[7 * corner + 2] * normal
+        kt = ground[7 * corner + 3]
         gap = wp.vec3(x[0] - anchors[corner][0], 0.0, x[2] - anchors[corner][2])
-        damp = wp.vec3(v[0], 0.0, v[2]) * ground[6 * corner + 4]
+        damp = wp.vec3(v[0], 0.0, v[2]) * ground[7 * corner + 4]
         drag = gap * (-kt) - damp
         # |drag| / (|drag|^8 + most^8)^(1/8): all of it well inside the cone, the cone's edge far outside, no kink.
         size = wp.sqrt(wp.dot(drag, drag) + 1.0e-12)

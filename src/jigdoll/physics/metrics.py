@@ -69,7 +69,7 @@ def physical_verdict(
     weight = bodies.mass[:, None] * bodies.mass.new_tensor([0.0, -GRAVITY, 0.0])
     pull = torch.cat([weight.expand_as(centres), torch.linalg.cross(centres, weight.expand_as(centres))], -1)
     push = needed - pull  # what joints and ground must give to each body
-    corners = apply(inner, bodies.corners.expand(len(inner), -1, -1, -1))
+    corners = apply(inner, bodies.contacts.expand(len(inner), -1, -1, -1))
     touching = corners[..., 1] < TOUCH * bodies.length
     total, M = push.sum(1), bodies.total_mass * GRAVITY
     contact = _contact_wrenches(corners, touching, total, friction)

@@ -72,7 +72,7 @@ def make_reference(bodies: Bodies, skeleton: Skeleton, motion: Motion, *, ground
     T = forward(in_double(skeleton), pose)[:, list(bodies.joints)]
     lift = 0.0
     if ground:
-        low = apply(T, bodies.corners.expand(len(T), -1, -1, -1))[..., 1].flatten(1).amin(1)
+        low = apply(T, bodies.contacts.expand(len(T), -1, -1, -1))[..., 1].flatten(1).amin(1)
         lift = -float(torch.quantile(low, 0.1))
         T = T.clone()
         T[..., 1, 3] += lift
@@ -136,7 +136,7 @@ def twists(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: float) ->
 def lowest(bodies: Bodies, rows: Float[Tensor, "frames bodies 13"]) -> Float[Tensor, "frames bodies"]:
     """Height of each cuboid's lowest corner [m]."""
     T = transform(quaternion_to_matrix(rows[..., 3:7]), rows[..., :3])
-    return apply(T, bodies.corners.to(rows.dtype).expand(len(rows), -1, -1, -1))[..., 1].amin(-1)
+    return apply(T, bodies.contacts.to(rows.dtype).expand(len(rows), -1, -1, -1))[..., 1].amin(-1)
 
 
 def local_rotations(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"]) -> Float[Tensor, "frames bodies 3 3"]:

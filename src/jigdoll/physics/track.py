@@ -156,7 +156,7 @@ class _Window:
         self.basis = None if config.paper else spline_basis(len(reference), substeps, config.knots)
         start = reference.T_world_body[0].clone()
         if config.ground:
-            corners = start[:, None, :3, 3] + bodies.corners @ start[:, :3, :3].mT
+            corners = start[:, None, :3, 3] + bodies.contacts @ start[:, :3, :3].mT
             low = float(corners[..., 1].min())
             # The paper puts the first pose on the ground; in the middle of a flight that would be wrong.
             start[:, 1, 3] -= low if config.paper else min(low, 0.0)

@@ -1,0 +1,312 @@
+"""The physics engine and the tracker: speed against a plain loop, gradients, clipping, clips before and after.
+
+    python benchmarks/physics.py [--quick] [--json FILE] [--sections speed gradients clipping tracking broken]
+
+Times are CPU seconds (process time) within one process: compare within a run. `tracking` and `broken` without --quick
+take minutes per clip; `--assets DIR` adds real mocap.
+"""
+
+import json as json_module
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from jigdoll import zoo
+from jigdoll.asset.load import load_motion
+from jigdoll.export import resample
+from jigdoll.judge import judge
+from jigdoll.math.rotations import matrix_to_quaternion
+from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.engine_newton import NewtonEngine
+from jigdoll.physics.gains import choose_gains
+from jigdoll.physics.metrics import physical_verdict
+from jigdoll.physics.track import TrackConfig, track
+from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.rig.retarget import retarget
+from jigdoll.types import Motion, Pose, RiggedAsset
+from jigdoll.zoo.gaits import reference_motion
+
+GAITS = [
+    (name, action) for name in ("fox", "horse", "human", "ostrich", "t_rex", "spider") for action in ("walk", "run")
+]
+MOCAP = {"CMU walk": "cmu/02_01.bvh", "CMU run": "cmu/02_03.bvh", "CMU jump": "cmu/16_05.bvh"}
+console = Console()
+
+
+def standing(asset: RiggedAsset, substeps: int = 100) -> tuple[Bodies, NewtonEngine, torch.Tensor, torch.Tensor]:
+    """A character on its feet, and controls that hold it."""
+    bodies = make_bodies(asset)
+    engine = NewtonEngine(bodies, choose_gains(bodies, 1 / (24 * substeps)))
+    T = rest_transforms(asset.skeleton).double()[list(bodies.joints)]
+    state = engine.start(T, torch.zeros(len(bodies), 6, dtype=torch.float64))
+    row = torch.zeros(engine.dofs)
+    row[:3], row[3:7] = T[0, :3, 3], matrix_to_quaternion(T[0, :3, :3])
+    return bodies, engine, state, row
+
+
+def rate(steps: int, function: Any, repeat: int) -> float:
+    """Substeps per CPU second, the best of a few."""
+    function()
+    best = math.inf
+    for _ in range(repeat):
+        start = time.process_time()
+        function()
+        best = min(best, time.process_time() - start)
+    return steps / best
+
+
+def plain_rates(engine: NewtonEngine, state: torch.Tensor, controls: torch.Tensor) -> tuple[float, float]:
+    """The same substeps launched one by one from Python, with a tape for the way back."""
+    wp = engine._warp
+    chunk, count = engine.chunk(len(controls)), len(controls)
+
+    def forward() -> None:
+        chunk.f.zero_()
+        for k in range(count):
+            engine.plain_step(chunk, k)
+
+    def both() -> None:
+        tape = wp.Tape()
+        with tape:
+            forward()
+        chunk.q.grad.zero_()
+        tape.backward()
+
+    engine.step(state, controls)
+    return rate(count, forward, 2), rate(count, both, 2)
+
+
+def speed(quick: bool) -> list[dict[str, Any]]:
+    """Captured chunks against the plain loop, and how the time grows with bodies and frames."""
+    rows = []
+    for name in ("human", "fox") if quick else ("human", "fox", "spider", "dragon"):
+        bodies, engine, state, row = standing(zoo.make(name))
+        controls = row.repeat(32, 1)
+        plain_there, plain_both = plain_rates(engine, state, controls)
+
+        def there(engine: Any = engine, state: Any = state, controls: Any = controls) -> None:
+            with torch.no_grad():
+                for _ in range(8):
+                    engine.step(state, controls)
+
+        def both(engine: Any = engine, state: Any = state, controls: Any = controls) -> None:
+            aims = controls.clone().requires_grad_()
+            now = state
+            for _ in range(8):
+                now = engine.step(now, aims)
+            now.sum().backward()
+
+        rows.append(
+            {
+                "what": name,
+                "bodies": len(bodies),
+                "forward": rate(256, there, 3),
+                "both": rate(256, both, 3),
+                "plain_forward": plain_there,
+                "plain_both": plain_both,
+            }
+        )
+    table = Table(
+        "",
+        "bodies",
+        "forward, steps/s",
+        "and back",
+        "plain loop",
+        "and back",
+        "faster",
+        "and back",
+        title="Substeps per CPU second",
+    )
+    for r in rows:
+        table.add_row(
+            r["what"],
+            str(r["bodies"]),
+            f"{r['forward']:,.0f}",
+            f"{r['both']:,.0f}",
+            f"{r['plain_forward']:,.0f}",
+            f"{r['plain_both']:,.0f}",
+            f"{r['forward'] / r['plain_forward']:.0f}x",
+            f"{r['both'] / r['plain_both']:.0f}x",
+        )
+    console.print(table)
+    asset = zoo.make("fox")
+    growth = []
+    for frames in (3, 6) if quick else (6, 12, 24, 48):
+        motion = reference_motion(asset, "walk", seconds=frames / 24, fps=24.0)
+        seconds = []
+        for iterations in (0, 2):
+            start = time.process_time()
+            track(asset, motion, NewtonEngine, TrackConfig(iterations=iterations))
+            seconds.append(time.process_time() - start)
+        growth.append({"frames": frames, "iteration": (seconds[1] - seconds[0]) / 2})
+    table = Table("frames", "CPU s an iteration", "200 iterations, minutes", title="Tracking, fox of 26 bodies")
+    for r in growth:
+        table.add_row(str(r["frames"]), f"{r['iteration']:.3f}", f"{200 * r['iteration'] / 60:.1f}")
+    console.print(table)
+    return rows + growth
+
+
+def gradients(quick: bool) -> list[dict[str, Any]]:
+    """Analytic gradients against central differences, on the ground, without clipping."""
+    _, engine, state, row = standing(zoo.make("fox"), 128)
+    for _ in range(20):
+        state = engine.step(state, row.repeat(32, 1))
+    generator = torch.Generator().manual_seed(0)
+    pull = torch.randn(len(engine.bodies), 3, generator=generator)
+    rows = []
+    for steps in (64, 320) if quick else (64, 320, 960, 3072):
+        chunks = steps // 32
+
+        def rollout(offsets: torch.Tensor, chunks: int = chunks) -> torch.Tensor:
+            now = state
+            for k in range(chunks):
+                aims = torch.cat([row[:7], row[7:] + offsets[k * len(offsets) // chunks]]).repeat(32, 1)
+                now = engine.step(now, aims)
+            return (engine.rows(now)[:, :3].double() * pull).sum()
+
+        offsets = (0.05 * torch.randn(4, engine.dofs - 7, generator=generator)).requires_grad_()
+        (grad,) = torch.autograd.grad(rollout(offsets), offsets)
+        found, wanted = [], []
+        for _ in range(8):
+            way = torch.randn(offsets.shape, generator=generator)
+            way, h = way / way.norm(), 0.005
+            with torch.no_grad():
+                wanted.append(float(rollout(offsets + h * way) - rollout(offsets - h * way)) / (2 * h))
+            found.append(float((grad * way).sum()))
+        a, b = torch.tensor(found), torch.tensor(wanted)
+        rows.append(
+            {
+                "steps": steps,
+                "error": float((a - b).norm() / b.norm()),
+                "cosine": float(torch.cosine_similarity(a, b, 0)),
+                "norm": float(grad.norm()),
+            }
+        )
+    table = Table(
+        "steps", "relative error", "cosine", "norm", title="Gradient against finite differences, with contact"
+    )
+    for r in rows:
+        table.add_row(str(r["steps"]), f"{100 * r['error']:.2f} %", f"{r['cosine']:.5f}", f"{r['norm']:.2g}")
+    console.print(table)
+    return rows
+
+
+def clipping(quick: bool) -> list[dict[str, Any]]:
+    """Loss curves over a long rollout: clipped per chunk, only at the end, not at all."""
+    asset = zoo.make("fox")
+    motion = reference_motion(asset, "run", seconds=0.25 if quick else 0.7, fps=24.0)
+    rows = []
+    ways = {"per chunk": {"clip": 0.1}, "only at the end": {"clip": 0.1, "clip_at_end": True}, "none": {"clip": None}}
+    for name, options in ways.items():
+        config = TrackConfig(iterations=6 if quick else 60, **options)
+        done = track(asset, motion, NewtonEngine, config)
+        rows.append({"clip": name, "losses": list(done.losses)})
+    table = Table("clipping", "first loss", "half way", "last", "best", title=f"{128 * (len(motion) - 1)} steps")
+    for r in rows:
+        curve = r["losses"]
+        table.add_row(r["clip"], *(f"{v:.4f}" for v in (curve[0], curve[len(curve) // 2], curve[-1], min(curve))))
+    console.print(table)
+    return rows
+
+
+def measured(asset: RiggedAsset, motion: Motion, name: str, iterations: int, **options: Any) -> dict[str, Any]:
+    """Track one clip and judge it before and after."""
+    start = time.process_time()
+    done = track(asset, motion, NewtonEngine, TrackConfig(iterations=iterations, **options))
+    row: dict[str, Any] = {"clip": name, "error": done.error, "cpu": time.process_time() - start}
+    for word, clip in (("before", motion), ("after", done.motion)):
+        seen, physical = judge(asset, clip), physical_verdict(done.bodies, asset.skeleton, clip)
+        row[word] = {
+            "skate": seen.skate_ratio,
+            "penetration": seen.penetration,
+            "floating": seen.floating,
+            "jerk": seen.angle_jerk,
+            **vars(physical),
+        }
+    return row
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    table = Table("clip", "error", "fell", "skate", "penetration", "float", "root force", "CPU s", title=title)
+    for r in rows:
+        pairs = [
+            f"{100 * r['before'][key]:.1f} > {100 * r['after'][key]:.1f} %"
+            for key in ("skate", "penetration", "floating", "root_force")
+        ]
+        fell = "yes" if r["after"]["fell"] else "no"
+        table.add_row(r["clip"], f"{100 * r['error']:.1f} %", fell, *pairs, f"{r['cpu']:.0f}")
+    console.print(table)
+
+
+def tracking(quick: bool, iterations: int, assets: Path | None, only: str) -> list[dict[str, Any]]:
+    """Clips of the zoo and mocap."""
+    rows = []
+    for name, action in GAITS[:1] if quick else GAITS:
+        if only in f"{name} {action}":
+            asset = zoo.make(name)
+            motion = reference_motion(asset, action, seconds=0.25 if quick else 1.0, fps=24.0)
+            rows.append(measured(asset, motion, f"{name} {action}", 4 if quick else iterations))
+    if assets is not None:
+        human = zoo.make("human")
+        files = {**MOCAP, "DeepMimic walk": "deepmimic/humanoid3d_walk.txt"}
+        for name, path in files.items():
+            if only in name:
+                skeleton, motion = load_motion(assets / "motion" / path)
+                motion = resample(retarget(motion, skeleton, human.skeleton), 24.0)
+                part = Pose(motion.pose.root[:49], motion.pose.rotations[:49])
+                rows.append(measured(human, Motion(part, 24.0, name), name, iterations))
+    show("Tracking", rows)
+    return rows
+
+
+def broken(quick: bool, iterations: int) -> list[dict[str, Any]]:
+    """AKD's claim: what floats, slides or is half in the floor comes back grounded."""
+    asset = zoo.make("fox")
+    walk = reference_motion(asset, "walk", seconds=0.25 if quick else 1.0, fps=24.0)
+    root = walk.pose.root
+    harms = {
+        "5 cm up": root + root.new_tensor([0.0, 0.05, 0.0]),
+        "sliding by 20 %": root * root.new_tensor([1.0, 1.0, 1.2]),
+        "half through the floor": root - root.new_tensor([0.0, 0.15, 0.0]),
+    }
+    rows = []
+    for name, moved in harms.items():
+        motion = Motion(Pose(moved, walk.pose.rotations), walk.fps, name)
+        rows.append(measured(asset, motion, name, 2 if quick else iterations))
+    show("Broken walks of the fox", rows)
+    return rows
+
+
+def main(
+    quick: bool = False,
+    json: Path | None = None,
+    sections: tuple[str, ...] = ("speed", "gradients", "clipping", "tracking", "broken"),
+    iterations: int = 200,
+    assets: Path | None = None,
+    only: str = "",
+) -> None:
+    """Print the tables of the sections; `only` picks clips of `tracking` by name."""
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {}
+    if "speed" in sections:
+        results["speed"] = speed(quick)
+    if "gradients" in sections:
+        results["gradients"] = gradients(quick)
+    if "clipping" in sections:
+        results["clipping"] = clipping(quick)
+    if "tracking" in sections:
+        results["tracking"] = tracking(quick, iterations, assets, only)
+    if "broken" in sections:
+        results["broken"] = broken(quick, iterations)
+    if json:
+        json.write_text(json_module.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
