@@ -84,7 +84,7 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
         feet_rest=points[feet, 1],
         reach_rest=(points[feet] - points[hips]).norm(dim=-1),
         leg_length=length,
-        pace=max(tempo.speed, 0.25 * (GRAVITY * length) ** 0.5),
+        pace=max(tempo.speed, 0.1 * (GRAVITY * length) ** 0.5),
         least_reach=0.55 if tempo.family == "jump" else 0.72,
         root_height={"walk": 0.12, "run": 0.2, "jump": 0.8, "still": 0.3}[tempo.family],
         cuboid_joints=cuboid_joints,

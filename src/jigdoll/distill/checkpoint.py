@@ -1,6 +1,7 @@
 """Where a distillation stands, kept in a file that a kill cannot break: plain arrays, no pickle."""
 
 import hashlib
+import io
 import json
 import zipfile
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from jigdoll.distill.stage import Stage
 from jigdoll.errors import JigdollError
-from jigdoll.formats.files import atomic_write
+from jigdoll.formats.files import atomic_write, read_limited
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ def read_record(path: Path, stage: Stage) -> Record | None:
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(read_limited(path)), allow_pickle=False) as file:
             arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "notes"}
             notes = json.loads(file["notes"].tobytes())
         if notes["run"] != fingerprint(stage):

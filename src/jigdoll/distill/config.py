@@ -190,14 +190,13 @@ _BEND: dict[Family, float] = {"walk": 0.9, "run": 1.3, "jump": 1.5, "still": 1.2
 
 
 def _weights(family: Family, legs: int, *, loop: bool) -> dict[str, float]:
-    """Contact holds four legs harder than two, whose alternation it can undo; flight is free of support."""
-    contact = {"walk": 10.0 if legs > 2 else 3.0, "run": 1.0, "jump": 5.0, "still": 3.0}[family]
+    """Support holds four legs harder than two, whose alternation it can undo; flight is free of it."""
     return {
         "smooth": 0.0,
         "ground": 3000.0,
         "limits": 0.0,
-        "contact": contact * 20,
-        "support": {"walk": 1000.0 if legs > 2 else 300.0}.get(family, 0.0) * 4,
+        "contact": {"walk": 400.0, "run": 150.0, "jump": 150.0, "still": 150.0}[family],
+        "support": {"walk": 3000.0 if legs > 2 else 1500.0}.get(family, 0.0),
         "lift": 0.0,
         "leg_length": 3000.0,
         "root": 6000.0,

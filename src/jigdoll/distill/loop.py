@@ -93,7 +93,7 @@ def distill(
             if checkpoint is not None and clock.due():
                 write_record(checkpoint, stage, record)
         motion = to_motion(stage.trajectory, state.theta, name=prompt)
-        done = Finished(state.theta, state.history, score(motion) if score is not None else 0.0)
+        done = Finished(state.theta, state.history, float(score(motion)) if score is not None else 0.0)
         record = Record(begin(stage, attempt + 1), (*record.finished, done))
         if checkpoint is not None:
             write_record(checkpoint, stage, record)
@@ -269,8 +269,8 @@ class _Clock:
             self.shown = now
             picture = contact_sheet(list(to_uint8(video[0, :: max(1, video.shape[1] // 8)])), 8)
         return Progress(
-            fraction=done / total,
-            seconds_left=(now - self.start) / self.steps * (total - done),
+            fraction=min(done / total, 1.0),
+            seconds_left=(now - self.start) / self.steps * max(total - done, 0),
             step=state.step,
             attempt=attempt,
             losses={name: values[-1] for name, values in state.history.items() if values},

@@ -98,23 +98,24 @@ def limits(body: Body, moment: Moment) -> Float[Tensor, ""]:
 
 
 def contact(body: Body, moment: Moment, *, flight: bool = False) -> Float[Tensor, ""]:
-    """The lower foot of each pair stands still: its squared speed over the ground, per speed of travel.
+    """The lower foot of each pair stands still: u / (1 + u), u its squared speed over the ground per speed of travel.
 
-    With `flight` a foot only owes this while it is near the ground.
+    Bounded, because a foot that is still low at the ends of its swing moves fast and is right to do so: a plain square
+    asks more of a true walk than of a body that glides. With `flight` a foot only owes this near the ground.
     """
     if not body.legs:
         return moment.points.sum() * 0
     feet = moment.points[:, body.feet]
-    speed = (feet[1:] - feet[:-1]) * (moment.fps / body.pace)
+    squared = ((feet[1:] - feet[:-1]) * (moment.fps / body.pace)).square().sum(-1)
     stance = stance_weights(body, moment, flight=flight)
-    return (0.5 * (stance[1:] + stance[:-1]) * speed.square().sum(-1)).mean()
+    return (0.5 * (stance[1:] + stance[:-1]) * squared / (1 + squared)).mean()
 
 
 def stance_weights(body: Body, moment: Moment, *, flight: bool = False) -> Float[Tensor, "frames feet"]:
     """How much each foot stands, 0..1: lower than the one across. No gradient: a foot does not lift to avoid a loss."""
     height = clearance(body, moment).detach()
     across = height[:, body.across]
-    stands = torch.sigmoid((across - height) / 0.03)
+    stands = torch.sigmoid((across - height) / 0.02)
     if flight:
         stands = stands * torch.sigmoid((0.08 - height) / 0.02)
     return stands

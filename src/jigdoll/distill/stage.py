@@ -156,7 +156,7 @@ def choose_shot(stage: Stage, generator: torch.Generator) -> Shot:
 
 def film(
     stage: Stage, T_world_joint: Float[Tensor, "frames joints 4 4"], shot: Shot
-) -> Float[Tensor, "views frames height width 3"]:
+) -> Float[Tensor, "views window height width 3"]:
     """The window of the clip as the prior's kind of video, differentiable in the joints."""
     assert stage.config.frames is not None
     transforms = T_world_joint[shot.first : shot.first + stage.config.frames] @ stage.T_joint_world_rest
