@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jigdoll.prior.captions import (
     HELD_OUT_SPECIES,
@@ -17,6 +19,11 @@ from jigdoll.zoo.nouns import KIN, NAMES, SPECIES_OF, family_of, plural
 from jigdoll.zoo.phrases import LONGEST
 from jigdoll.zoo.species import FAMILIES, SPECIES
 
+SAMPLE = (
+    *("fox", "wolves", "giant", "baby", "a", "the", "walks", "walk", "in", "circle", "turns", "around", "left", "to"),
+    *("unnatural", "motion", "backwards", "gliding", "flaps", "its", "wings", "fly", "at", "full", "speed", "slow"),
+    *("stands", "still", "t", "rex", "four", "legged", "happily", "swims", "4", "goes", "for", "power", "stand"),
+)
 BODIES = [*((name, family_of(name)) for name in SPECIES), *((None, family) for family in FAMILIES)]
 
 
@@ -227,6 +234,19 @@ def test_long_prompts_are_cut_and_never_crash() -> None:
     reading = read("dog walks " * 50)
     assert len(reading.concepts) == len(reading.words) == MOST_TOKENS
     assert read("🦊 läuft 3 ''s — ").unknown == ("läuft", "3")
+
+
+@given(st.text(max_size=60) | st.lists(st.sampled_from(SAMPLE), max_size=12).map(" ".join))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_any_text_can_be_read_and_spoken_about(text: str) -> None:
+    reading = read(text)
+    assert len(reading.concepts) == len(reading.words) <= MOST_TOKENS
+    assert all(0 < concept <= len(CONCEPTS) for concept in reading.concepts)
+    assert all(0 <= word <= len(WORDS) for word in reading.words)
+    note = explain(reading)
+    assert note is None or all(repr(word) in note for word in reading.unknown)
+    assert read(in_plain_words(text)).actions == reading.actions or len(reading.concepts) == MOST_TOKENS
+    assert read(negative_of(text)).negative
 
 
 @pytest.fixture(scope="module")

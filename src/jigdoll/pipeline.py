@@ -37,6 +37,8 @@ from jigdoll.zoo.assemble import make
 from jigdoll.zoo.from_text import character_from_text
 
 Report = Callable[[float, str], None]
+PREVIEW_SHARE = 0.02
+"""How much of the work lies between two previews at least."""
 PREFERENCE = 10.0
 """What the prior's preference counts beside the metrics; it is a few hundredths for a motion that fits its prompt."""
 
@@ -287,8 +289,10 @@ def _named(thing: object) -> str | None:
 def _watch(run: Run | None, config: DistillConfig, progress: Report) -> Callable[[Progress], None]:
     """Tell the caller, and the run folder, what the distillation says about itself."""
     diary = ProgressFile(run) if run else None
+    shown = -1.0
 
     def watch(now: Progress) -> None:
+        nonlocal shown
         attempt = f", try {now.attempt + 1} of {config.tries}" if config.tries > 1 else ""
         progress(now.fraction, f"distilling, step {now.step} of {config.iterations}{attempt}")
         if now.message:
@@ -296,7 +300,8 @@ def _watch(run: Run | None, config: DistillConfig, progress: Report) -> Callable
         if run is not None and diary is not None:
             content = {name: getattr(now, name) for name in ("fraction", "seconds_left", "step", "attempt", "losses")}
             diary.tell({**content, "message": now.message}, now=now.fraction >= 1)
-            if now.picture is not None:
+            if now.picture is not None and now.fraction - shown >= PREVIEW_SHARE:
+                shown = now.fraction
                 video.write_picture(run.path(f"previews/try{now.attempt}-step{now.step:05d}.png"), now.picture)
 
     return watch

@@ -14,12 +14,14 @@ from jigdoll.errors import JigdollError
 if TYPE_CHECKING:
     from jigdoll.distill.config import DistillConfig
 
+Character = Annotated[Positional[str | None], tyro.conf.arg(metavar="[CHARACTER]")]
+Prompt = Annotated[Positional[str | None], tyro.conf.arg(metavar="PROMPT")]
 Settings = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VALUE")]
 
 
 def animate(
-    character: Positional[str | None] = None,
-    prompt: Positional[str | None] = None,
+    character: Character = None,
+    prompt: Prompt = None,
     /,
     *,
     out: Path | None = None,
@@ -72,8 +74,12 @@ def animate(
         options: dict[str, Any] = {"prior": prior, "seconds": seconds, "fps": fps, "loop": loop, "seed": seed}
         frame = pipeline.Frame(up, forward, scale)
         options |= {"character_seed": character_seed, "tries": tries, "settings": config, "frame": frame}
-    with progress_bar() as progress:
-        made = pipeline.animate(character, prompt, out=out, progress=progress, **options)
+    try:
+        with progress_bar() as progress:
+            made = pipeline.animate(character, prompt, out=out, progress=progress, **options)
+    except KeyboardInterrupt:
+        console(error=True).print(f"stopped; jigdoll animate --resume {out} goes on", highlight=False, markup=False)
+        raise
     verdict = made.verdict
     for path in made.files.values():
         said(path)

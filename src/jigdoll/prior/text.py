@@ -183,6 +183,18 @@ _MEANINGS: dict[str, tuple[str, ...]] = {
     "talk": ("idle", "wave"),
     "sing": ("idle", "dance"),
     "juggle": ("wave", "dance"),
+    "howl": ("idle",),
+    "rear": ("jump", "kick"),
+    "wag": ("idle", "dance"),
+    "pirouette": ("dance", "turn_left"),
+    "sniff": ("idle", "creep"),
+    "stretch": ("idle",),
+    "bite": ("idle", "punch"),
+    "cartwheel": ("jump", "dance"),
+    "skateboard": ("walk", "run"),
+    "slide": ("walk", "run"),
+    "kneel": ("idle", "creep"),
+    "crouch": ("creep", "idle"),
 }
 """Words that name a motion the prior does not have, with what comes nearest."""
 
