@@ -35,7 +35,7 @@ def generator(seed: int) -> torch.Generator:
 def test_every_caption_reads_back_as_what_it_was_written_for(action: str) -> None:
     draw = generator(7)
     named = 0
-    for species, family in BODIES * 4:
+    for species, family in BODIES * 2:
         tempo = float(2 * torch.rand(1, generator=draw) - 1)
         caption = write_caption(draw, species=species, family=family, action=action, tempo=tempo)
         reading = read(caption)
@@ -46,14 +46,14 @@ def test_every_caption_reads_back_as_what_it_was_written_for(action: str) -> Non
         assert not reading.negative
         assert reading.tempo == 0 or (abs(tempo) > 0.4 and reading.tempo * tempo > 0), caption
         named += reading.tempo != 0
-    assert named == 0 if action == "idle" else named > 0.35 * len(BODIES * 4)
+    assert named == 0 if action == "idle" else named > 0.35 * len(BODIES * 2)
 
 
 @pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_every_negative_is_unnatural_motion_of_its_body(kind: str) -> None:
     draw = generator(11)
     bare = with_noun = more = 0
-    for action in ACTIONS[::2]:
+    for action in ACTIONS[::4]:
         for species, family in BODIES:
             caption = write_negative(draw, species=species, family=family, action=action, kind=kind)
             reading = read(caption)
@@ -67,12 +67,9 @@ def test_every_negative_is_unnatural_motion_of_its_body(kind: str) -> None:
             is_more = bool(reading.actions) or len(wrong) > 1
             more += is_more
             with_noun += caption != "unnatural motion" and not is_more
-    total = len(ACTIONS[::2]) * len(BODIES)
-    assert [round(count / total, 1) for count in (bare, with_noun, more)] in (
-        [0.3, 0.4, 0.2],
-        [0.3, 0.5, 0.2],
-        [0.3, 0.4, 0.3],
-    )
+    total = len(ACTIONS[::4]) * len(BODIES)
+    for count, share in ((bare, 0.3), (with_noun, 0.45), (more, 0.25)):
+        assert abs(count / total - share) < 0.1
 
 
 def test_species_are_named_in_two_thirds_of_their_captions() -> None:
@@ -94,7 +91,7 @@ def test_captions_depend_on_the_generator_alone() -> None:
 def test_the_grammar_uses_every_word_that_has_a_place() -> None:
     draw = generator(1)
     used: set[int] = set()
-    cases = [(*BODIES[n % len(BODIES)], ACTIONS[n % len(ACTIONS)]) for n in range(60 * len(BODIES))]
+    cases = [(*BODIES[n % len(BODIES)], ACTIONS[n % len(ACTIONS)]) for n in range(45 * len(BODIES))]
     # Verbs that are fast or slow themselves are rarer.
     cases += 150 * [("dog", "quadruped", "run"), ("dog", "quadruped", "walk")]
     for n, (species, family, action) in enumerate(cases):
@@ -237,7 +234,7 @@ def test_long_prompts_are_cut_and_never_crash() -> None:
 
 
 @given(st.text(max_size=60) | st.lists(st.sampled_from(SAMPLE), max_size=12).map(" ".join))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_any_text_can_be_read_and_spoken_about(text: str) -> None:
     reading = read(text)
     assert len(reading.concepts) == len(reading.words) <= MOST_TOKENS

@@ -21,7 +21,7 @@ def test_every_name_finds_its_species() -> None:
     for species in zoo.SPECIES:
         for noun in (*NAMES[species], *KIN[species]):
             assert describe(f"A {noun.title()} walks.").species == species
-            assert describe(f"two {plural(noun)} at full speed").species == species
+            assert describe(plural(noun)).species == species
         assert describe(species).species == species
 
 

@@ -313,7 +313,9 @@ def test_the_command_line_animates_and_goes_on(
         main()
         return capsys.readouterr().out
 
-    said = jigdoll_animate("zoo:ant", "an ant walks", "--iterations", "2", "--set", "views=1", "splats=150")
+    said = jigdoll_animate(
+        "zoo:ant", "an ant walks", "--iterations", "2", "--fps", "4", "--set", "views=1", "splats=150"
+    )
     out = Path("animations/ant-an-ant-walks")
     assert "motion.glb" in said and "report.html" in said and (out / "motion.mp4").stat().st_size > 0
     before = (out / "motion.bvh").read_bytes()
