@@ -20,13 +20,16 @@ from rich.table import Table
 from jigdoll import zoo
 from jigdoll.asset.load import load_motion
 from jigdoll.export import resample
+from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
 from jigdoll.physics.metrics import physical_verdict
+from jigdoll.physics.overlay import overlay
 from jigdoll.physics.track import TrackConfig, track
+from jigdoll.render.draw import contact_sheet
 from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.retarget import retarget
 from jigdoll.types import Motion, Pose, RiggedAsset
@@ -37,6 +40,8 @@ GAITS = [
 ]
 MOCAP = {"CMU walk": "cmu/02_01.bvh", "CMU run": "cmu/02_03.bvh", "CMU jump": "cmu/16_05.bvh"}
 console = Console()
+FILMS: Path | None = None
+"""Where contact sheets of tracked clips go."""
 
 
 def standing(asset: RiggedAsset, substeps: int = 100) -> tuple[Bodies, NewtonEngine, torch.Tensor, torch.Tensor]:
@@ -220,6 +225,11 @@ def measured(asset: RiggedAsset, motion: Motion, name: str, iterations: int, **o
     start = time.process_time()
     done = track(asset, motion, NewtonEngine, TrackConfig(iterations=iterations, **options))
     row: dict[str, Any] = {"clip": name, "error": done.error, "cpu": time.process_time() - start}
+    row |= {"first_loss": done.losses[0], "best_loss": min(done.losses), "iterations": iterations}
+    if FILMS is not None:
+        frames = overlay(asset, done.reference, done.motion, size=(240, 200))
+        picked = frames[:: max(1, len(frames) // 9)][:9]
+        write_picture(FILMS / f"{name.replace(' ', '_')}.png", contact_sheet(picked.numpy(), 3))
     for word, clip in (("before", motion), ("after", done.motion)):
         seen, physical = judge(asset, clip), physical_verdict(done.bodies, asset.skeleton, clip)
         row[word] = {
@@ -290,8 +300,11 @@ def main(
     iterations: int = 200,
     assets: Path | None = None,
     only: str = "",
+    films: Path | None = None,
 ) -> None:
-    """Print the tables of the sections; `only` picks clips of `tracking` by name."""
+    """Print the tables of the sections; `only` picks clips of `tracking` by name, `films` takes contact sheets."""
+    global FILMS  # noqa: PLW0603
+    FILMS = films
     torch.set_num_threads(1)
     results: dict[str, Any] = {}
     if "speed" in sections:

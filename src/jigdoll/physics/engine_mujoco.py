@@ -40,8 +40,8 @@ class MujocoEngine:
         self.bodies, self.gains, self.clip = bodies, gains, None
         self.neutral = torch.eye(3, dtype=torch.float64).expand(len(bodies), 3, 3) if neutral is None else neutral
         self._mujoco: Any = mujoco
-        self.model: Any = mujoco.MjModel.from_xml_string(self._xml(ground, gravity, drives))
-        self.data: Any = mujoco.MjData(self.model)
+        self.model: Any = self._mujoco.MjModel.from_xml_string(self._xml(ground, gravity, drives))
+        self.data: Any = self._mujoco.MjData(self.model)
         self._drives = drives
         # MuJoCo numbers depth first; the joint "i_0" is the first of body i.
         first = [self.model.joint(f"{i}_0").id for i in range(1, len(bodies))]

@@ -89,11 +89,17 @@ def to_motion(
     *,
     name: str | None = None,
 ) -> Motion:
-    """The simulated bodies as a clip; joints without a body of their own keep what they do in `detail`."""
+    """The simulated bodies as a clip; joints without a body of their own keep what they do in `detail`.
+
+    Only what is part of a foot does not bend: the simulation stood on it as it is at rest.
+    """
     rows = rows.double()
     turn = quaternion_to_matrix(rows[..., 3:7])
     rest, local = skeleton.T_parent_joint.double()[:, :3, :3], quaternion_to_matrix(detail.pose.rotations.double())
     body = {joint: i for i, joint in enumerate(bodies.joints)}
+    stiff = {body for foot in bodies.feet for body in foot}
+    stiff = [j for j, carrier in enumerate(bodies.carriers) if carrier in stiff and j not in body]
+    local[:, stiff] = torch.eye(3, dtype=torch.float64)
     first = bodies.joints[0]
     chain = [first]
     while skeleton.parents[chain[0]] >= 0:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
-from jigdoll.math.rotations import matrix_to_quaternion
+from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.checkpoint import Checkpoint
 from jigdoll.physics.controls import base_controls, drive_torques, help_torques, spline_basis
@@ -26,6 +26,10 @@ MakeEngine = Callable[..., PhysicsEngine]
 
 LONGEST_STEP = 1 / 2400
 """[s]; a hundred steps per frame at 24 frames per second."""
+STANDS = 0.012
+"""A foot of the clip that is nearer to the ground than this share of the length stands."""
+SLIDING = 0.3
+"""Weight of the way that standing feet slide."""
 HALVINGS = 3
 """How often the step is halved before a clip is given up."""
 
@@ -44,7 +48,7 @@ class TrackConfig:
     """Largest norm of the gradient at the end of a chunk; none does not clip."""
     clip_at_end: bool = False
     """Clip only the whole gradient, after the way back: what is usual, and what the paper improves on."""
-    learning_rate: float = 0.001
+    learning_rate: float = 0.002
     """Of the target angles [rad]."""
     knots: int = 2
     """Control points of the targets per frame."""
@@ -279,9 +283,26 @@ class _Measure:
     def __init__(self, reference: Reference, bodies: Bodies, config: TrackConfig) -> None:
         T = reference.T_world_body
         self.place, self.turn = T[..., :3, 3].float(), matrix_to_quaternion(T[..., :3, :3]).float()
-        self.com = bodies.com.float()
-        self.centre = (T[..., :3, :3] @ bodies.com[:, :, None])[..., 0].float() + self.place
         self.length, self.config = bodies.length, config
+        self.feet = [body for foot in bodies.feet for body in foot]
+        self.soles = bodies.contacts[self.feet].float()
+        low = self._soles(self.place, self.turn)[..., 1].amin(-1) < STANDS * bodies.length
+        self.stands = (low[1:] & low[:-1] & config.ground).float()
+
+    def _soles(
+        self, place: Float[Tensor, "frames bodies 3"], turn: Float[Tensor, "frames bodies 4"]
+    ) -> Float[Tensor, "frames feet 8 3"]:
+        """The contacts of the feet in the world [m]."""
+        R = quaternion_to_matrix(turn[:, self.feet])
+        return self.soles @ R.mT + place[:, self.feet, None]
+
+    def _slide(self, rows: Float[Tensor, "frames bodies 13"]) -> Float[Tensor, ""]:
+        """How far the lowest skin of feet slides from frame to frame while the clip has them stand [lengths]."""
+        soles = self._soles(rows[..., :3], rows[..., 3:7])
+        lowest = torch.softmax(-soles[..., 1].detach() / (0.003 * self.length), -1)
+        step = torch.diff(soles, dim=0)[..., [0, 2]]
+        way = (step.square().sum(-1) + (1e-4 * self.length) ** 2).sqrt()
+        return (self.stands * (lowest[:-1] * way).sum(-1)).sum() / self.stands.sum().clamp_min(1) / self.length
 
     def __call__(self, rows: Float[Tensor, "frames bodies 13"], base: Tensor, offsets: Tensor) -> tuple[float, Tensor]:
         """The mean distance of the bodies' frames, as a share of the length, and the loss."""
@@ -298,7 +319,8 @@ class _Measure:
         wiggle = (offsets[2:] - 2 * offsets[1:-1] + offsets[:-2]).abs().mean()
         tilt = 1 - (turn * self.turn[1:]).sum(-1).square()
         smooth_gap = (gap.square() + 1e-4**2).sqrt()
-        return near, smooth_gap.mean() + 0.1 * tilt.mean() + 0.05 * self.config.smooth * wiggle
+        loss = smooth_gap.mean() + 0.1 * tilt.mean() + 0.05 * self.config.smooth * wiggle
+        return near, loss + SLIDING * self._slide(rows)
 
 
 def _settle(reference: Reference, bodies: Bodies, config: TrackConfig, make_engine: MakeEngine) -> tuple[Gains, int]:
