@@ -27,7 +27,7 @@ from jigdoll.types import Pose, PriorDefaults, RiggedAsset
 from jigdoll.zoo.gaits import Clip, reference_clip
 
 PROMPT = "a dog walks"
-QUICK = DistillConfig(iterations=6, views=1, splats=200, coarse=0.5)
+QUICK = DistillConfig(iterations=6, views=1, splats=200, coarse=0.5, basis="dct")
 
 
 class PlainPrior:
@@ -103,8 +103,11 @@ def test_a_prior_that_knows_the_walk_teaches_it(dog, form, scale, monkeypatch) -
         speed=clip.speed,
         period=clip.period,
         rate=0.04,
+        basis="dct",
         contact=0.0,
         support=0.0,
+        lift=0.0,
+        relay=0.0,
     )
     result = distill(dog, PROMPT, OraclePrior(dog, clip, monkeypatch), config)
     learned = compound_angles(dog.skeleton, result.motion.pose)[..., 0]
@@ -287,7 +290,7 @@ def test_the_papers_constants() -> None:
     assert (config.iterations, config.smooth, config.ground) == (10_000, 2e5, 1e7)
     assert (config.level_low, config.level_high, config.level_high_end, config.level_until) == (0.02, 0.98, 0.5, 0.5)
     assert config.basis == "frames" and config.follow == "shape" and not config.limited
-    others = ("limits", "contact", "support", "lift", "leg_length", "root", "energy", "collision", "closure")
+    others = ("limits", "contact", "support", "lift", "relay", "leg_length", "root", "energy", "collision", "closure")
     assert all(getattr(config, name) == 0 for name in others)
     settled = settle(config, PlainPrior.defaults, tempo_of(PROMPT, zoo.make("dog").skeleton), legs=4)
     for name in (*others, "form", "guidance", "smooth", "ground", "negative_prompt", "level_low"):

@@ -137,6 +137,38 @@ def test_support_is_the_squared_height_of_the_lower_foot(trajectory: Trajectory,
     torch.testing.assert_close(losses.support(body, raised), torch.tensor(0.09), rtol=1e-4, atol=1e-6)
 
 
+def test_a_standing_foot_goes_back_under_the_body_at_the_speed_of_travel(
+    dog: RiggedAsset, body: Body, glide: Moment, walk: Moment
+) -> None:
+    assert float(losses.stride_speed(body, glide).abs().max()) < 1e-4
+    clip = reference_clip(dog, "walk", seconds=1.0, fps=FPS)
+    speed = losses.stride_speed(body, walk)
+    for foot, hip in enumerate(body.hips):
+        leg = next(limb for limb in body.legs if limb.joints[0] == hip)
+        stance = clip.stance[:, clip.legs.index(f"{leg.side}_{leg.rank}")]
+        inside = stance[:-2] & stance[1:-1] & stance[2:]
+        middle = speed[1:-1, foot][inside]
+        # The hip itself sways and bobs a little.
+        torch.testing.assert_close(middle.median(), torch.tensor(-1.0), rtol=0, atol=0.15)
+        assert float(speed[~stance, foot].mean()) > 0.5
+
+
+def test_lift_asks_for_height_in_the_swing_and_relay_for_turns(
+    trajectory: Trajectory, body: Body, glide: Moment, walk: Moment
+) -> None:
+    assert float(losses.lift(body, glide)) < 1e-4 and float(losses.relay(body, glide)) < 1e-6
+    backwards = moment_of(trajectory, replace(walk.moved, angles=walk.moved.angles.flip(0)))
+    assert float(losses.lift(body, backwards)) > 2 * float(losses.lift(body, walk))
+    # The right leg made to do what the left one does: both swing at once.
+    angles = walk.moved.angles.clone()
+    for leg in body.legs:
+        if leg.side == "left":
+            twin = next(other for other in body.legs if other.side == "right" and other.rank == leg.rank)
+            angles[:, list(twin.joints), 0] = angles[:, list(leg.joints), 0]
+    together = moment_of(trajectory, replace(walk.moved, angles=angles))
+    assert float(losses.relay(body, walk)) < 0.1 * float(losses.relay(body, together))
+
+
 def test_legs_may_fold_a_little_and_not_away(trajectory: Trajectory, body: Body, glide: Moment, walk: Moment) -> None:
     assert float(losses.leg_length(body, glide)) == 0 and float(losses.leg_length(body, walk)) < 1e-3
     angles = glide.moved.angles.clone()

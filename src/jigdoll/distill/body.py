@@ -39,6 +39,8 @@ class Body:
     """The speed that foot speeds are measured by [m/s]."""
     least_reach: float
     """How short a leg may become, as a share of its length at rest."""
+    step_height: float
+    """How high a foot is lifted [leg lengths]."""
     root_height: float
     """How far the root may rise or sink [leg lengths]."""
     cuboid_joints: list[int]
@@ -86,6 +88,7 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
         leg_length=length,
         pace=max(tempo.speed, 0.1 * (GRAVITY * length) ** 0.5),
         least_reach=0.55 if tempo.family == "jump" else 0.72,
+        step_height={"walk": 0.1, "run": 0.16}.get(tempo.family, 0.1),
         root_height={"walk": 0.12, "run": 0.2, "jump": 0.8, "still": 0.3}[tempo.family],
         cuboid_joints=cuboid_joints,
         cuboids=cuboids,

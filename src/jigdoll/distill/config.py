@@ -95,6 +95,7 @@ class DistillConfig:
     contact: float | None = None
     support: float | None = None
     lift: float | None = None
+    relay: float | None = None
     leg_length: float | None = None
     root: float | None = None
     energy: float | None = None
@@ -166,7 +167,7 @@ def settle(config: DistillConfig, prior: PriorDefaults, tempo: Tempo, *, legs: i
     low, high = prior.levels
     suits: dict[str, object] = {
         "form": form,
-        "basis": "fourier" if config.loop else "dct",
+        "basis": "fourier" if config.loop else "stride" if tempo.family in ("walk", "run") else "dct",
         "guidance": {"flow": 25.0, "fit": 2.5}.get(form, prior.guidance),
         "guidance_end": {"flow": 12.0}.get(form, config.guidance or prior.guidance if form != "fit" else 2.5),
         "level_low": low,
@@ -197,7 +198,8 @@ def _weights(family: Family, legs: int, *, loop: bool) -> dict[str, float]:
         "limits": 0.0,
         "contact": {"walk": 400.0, "run": 150.0, "jump": 150.0, "still": 150.0}[family],
         "support": {"walk": 3000.0 if legs > 2 else 1500.0}.get(family, 0.0),
-        "lift": 0.0,
+        "lift": {"walk": 60.0, "run": 40.0}.get(family, 0.0),
+        "relay": {"walk": 200.0}.get(family, 0.0),
         "leg_length": 3000.0,
         "root": 6000.0,
         "energy": 1.0,

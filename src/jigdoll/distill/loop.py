@@ -16,6 +16,7 @@ from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.guidance import finish, guide, surrogate
 from jigdoll.distill.losses import Moment, losses
 from jigdoll.distill.stage import Shot, Stage, choose_shot, film, set_stage
+from jigdoll.distill.tempo import Tempo
 from jigdoll.distill.trajectory import Controls, Trajectory, controls, glide_pose, pose_of, to_motion
 from jigdoll.errors import JigdollError
 from jigdoll.protocols import Rasterizer, VideoPrior
@@ -54,6 +55,8 @@ class Distilled:
     motion: Motion
     theta: Float[Tensor, "terms rows 3"]
     trajectory: Trajectory
+    tempo: Tempo
+    """Of the sentence on this body; `plant` wants it."""
     config: DistillConfig
     seed: int
     score: float
@@ -234,6 +237,7 @@ def _distilled(stage: Stage, finished: tuple[Finished, ...], best: int) -> Disti
         motion=to_motion(stage.trajectory, done.theta, name=stage.prompt),
         theta=done.theta,
         trajectory=stage.trajectory,
+        tempo=stage.tempo,
         config=stage.config,
         seed=stage.config.seed + 1000 * best,
         score=done.score,

@@ -38,6 +38,7 @@ class Weights:
     contact: float = 0.0
     support: float = 0.0
     lift: float = 0.0
+    relay: float = 0.0
     leg_length: float = 0.0
     root: float = 0.0
     energy: float = 0.0
@@ -47,7 +48,7 @@ class Weights:
 
 PAPER = Weights(smooth=2e5, ground=1e7)
 """lambda_1 and lambda_2 of AKD, appendix D."""
-RAMPED = ("contact", "support", "lift")
+RAMPED = ("contact", "support", "lift", "relay")
 """These come in late, once the prior has set which leg goes when: earlier they lock the legs in phase."""
 
 
@@ -62,6 +63,7 @@ def losses(
         "contact": lambda: contact(body, moment, flight=flight),
         "support": lambda: support(body, moment),
         "lift": lambda: lift(body, moment),
+        "relay": lambda: relay(body, moment),
         "leg_length": lambda: leg_length(body, moment),
         "root": lambda: root(body, moment),
         "energy": lambda: energy(moment),
@@ -112,13 +114,25 @@ def contact(body: Body, moment: Moment, *, flight: bool = False) -> Float[Tensor
 
 
 def stance_weights(body: Body, moment: Moment, *, flight: bool = False) -> Float[Tensor, "frames feet"]:
-    """How much each foot stands, 0..1: lower than the one across. No gradient: a foot does not lift to avoid a loss."""
+    """How much each foot stands, 0..1: lower than the one across, and going backwards under the body.
+
+    No gradient: a foot does not lift to avoid a loss.
+    """
     height = clearance(body, moment).detach()
-    across = height[:, body.across]
-    stands = torch.sigmoid((across - height) / 0.02)
+    lower = (height[:, body.across] - height) / 0.02
+    stands = torch.sigmoid(lower - 1.5 * stride_speed(body, moment).detach().clamp(-2, 2))
     if flight:
         stands = stands * torch.sigmoid((0.08 - height) / 0.02)
     return stands
+
+
+def stride_speed(body: Body, moment: Moment) -> Float[Tensor, "frames feet"]:
+    """How fast each foot goes ahead of its hip along the course, in speeds of travel: -1 while it stands."""
+    way = moment.points[:, body.feet] - moment.points[:, body.hips]
+    step = torch.cat([way[1:2] - way[:1], 0.5 * (way[2:] - way[:-2]), way[-1:] - way[-2:-1]])
+    course = moment.moved.course
+    ahead = torch.nn.functional.normalize(torch.cat([course[1:] - course[:-1], course[-1:] - course[-2:-1]]), dim=-1)
+    return (step * ahead[:, None]).sum(-1) * (moment.fps / body.pace)
 
 
 def clearance(body: Body, moment: Moment) -> Float[Tensor, "frames feet"]:
@@ -136,13 +150,22 @@ def support(body: Body, moment: Moment) -> Float[Tensor, ""]:
 
 
 def lift(body: Body, moment: Moment) -> Float[Tensor, ""]:
-    """A foot that swings forwards clears the ground: squared lack of height below a small clearance, by its speed."""
+    """A foot that swings ahead is up and one that goes back is down: squared lack and excess of height.
+
+    The swing says when, without a gradient; so a leg's cycle turns the right way round whatever its phase is.
+    """
     if not body.legs:
         return moment.points.sum() * 0
-    feet = moment.points[:, body.feet]
-    speed = ((feet[2:] - feet[:-2]).norm(dim=-1) * (0.5 * moment.fps / body.pace)).detach().clamp_max(3.0)
-    lack = (0.06 - clearance(body, moment)[1:-1]).clamp_min(0) / 0.06
-    return (((speed - 1.0).clamp_min(0)) * lack.square()).mean()
+    speed, height = stride_speed(body, moment).detach().clamp(-1, 2), clearance(body, moment) / body.step_height
+    return (speed.clamp_min(0) * (1 - height).clamp_min(0).square() - speed.clamp_max(0) * height.square()).mean()
+
+
+def relay(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """Walking feet take turns: the product of the speeds at which both feet of a pair go ahead at once."""
+    if not body.legs:
+        return moment.points.sum() * 0
+    speed = stride_speed(body, moment).clamp_min(0)
+    return (speed * speed[:, body.across]).clamp_max(4.0).mean()
 
 
 def leg_length(body: Body, moment: Moment) -> Float[Tensor, ""]:

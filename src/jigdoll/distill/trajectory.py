@@ -120,10 +120,12 @@ def make_trajectory(
 
 
 def default_terms(basis: Basis, *, seconds: float, fps: float, period: float) -> int:
-    """Enough for two harmonics of the stride, and no more than there are frames."""
+    """Two harmonics of the stride (three in its own basis), and no more than the frames can show."""
     strides = seconds / max(period, 1e-6)
     most = round(seconds * fps) + 1
-    wanted = {"frames": most, "stride": 5, "fourier": 4 * math.ceil(strides) + 1}.get(basis, math.ceil(4 * strides) + 1)
+    if basis == "stride":
+        return 1 + 2 * max(1, min(3, int(0.5 * period * fps)))
+    wanted = {"frames": most, "fourier": 4 * math.ceil(strides) + 1}.get(basis, math.ceil(4 * strides) + 1)
     return max(3, min(wanted, most))
 
 
