@@ -16,11 +16,11 @@ from jigdoll.cli import main
 from jigdoll.cli.animate import configured, options_of, setting, who_and_what
 from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.stage import set_stage
-from jigdoll.errors import JigdollError
+from jigdoll.errors import JigdollError, MissingExtra
 from jigdoll.formats.joints import free_skeleton
 from jigdoll.protocols import VideoPrior
 from jigdoll.runs import ProgressFile, open_run, read_request
-from jigdoll.types import PriorDefaults, RiggedAsset, Weights
+from jigdoll.types import Motion, PriorDefaults, RiggedAsset, Weights
 from jigdoll.zoo.from_text import character_from_text
 
 
@@ -128,7 +128,7 @@ def test_a_run_that_was_killed_ends_in_the_same_motion(
 
 @pytest.mark.parametrize(
     ("changes", "point"),
-    [({"prompt": "an ant runs"}, "prompt was"), ({"seed": 3}, "seed was 0 and is now 3"), ({"fps": 8.0}, "fps was 12")],
+    [({"prompt": "an ant runs"}, "prompt was"), ({"seed": 3}, "seed was 0 and is now 3"), ({"loop": True}, "loop was")],
 )
 def test_a_folder_of_another_run_is_refused(
     done: tuple[Path, pipeline.Animation], ant: RiggedAsset, changes: dict, point: str
@@ -154,6 +154,23 @@ def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path
 
     assert preference("x") < 0 < preference(40 * "x")
     assert preference("y" * 12) == 0
+
+
+def test_physics_has_the_last_word(
+    ant: RiggedAsset, done: tuple[Path, pipeline.Animation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def perform(asset: RiggedAsset, motion: Motion, **_: object) -> Motion:
+        return replace(motion, pose=replace(motion.pose, root=motion.pose.root + 1))
+
+    monkeypatch.setattr(pipeline, "performed", perform)
+    monkeypatch.setattr(pipeline, "check_physics", lambda: None)
+    ask = {"out": done[0], "prior": StandIn(), "settings": QUICK, "fps": 12.0}
+    made = pipeline.animate(ant, "an ant walks", physics=True, **ask)
+    torch.testing.assert_close(made.motion.pose.root, done[1].motion.pose.root + 1, rtol=0, atol=0)
+    monkeypatch.undo()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="physics"):
+        pipeline.animate(ant, "an ant walks", physics=True, **ask)
 
 
 def test_a_loop_ends_as_it_begins(ant: RiggedAsset) -> None:

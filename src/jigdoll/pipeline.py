@@ -1,6 +1,7 @@
 """The whole story: a character and a sentence in, an animation out."""
 
 import hashlib
+import importlib.util
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from jigdoll.distill.loop import Distilled, Progress, distill
 from jigdoll.distill.stage import Stage, choose_shot, set_stage
 from jigdoll.distill.stage import film as shoot
 from jigdoll.distill.trajectory import to_motion
-from jigdoll.errors import JigdollError
+from jigdoll.errors import JigdollError, MissingExtra
 from jigdoll.export import close_loop, resample, save
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
@@ -37,6 +38,8 @@ from jigdoll.zoo.assemble import make
 from jigdoll.zoo.from_text import character_from_text
 
 Report = Callable[[float, str], None]
+_FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds")
+"""What may change when a run is taken up again: the distillation is the same."""
 PREVIEW_SHARE = 0.02
 """How much of the work lies between two previews at least."""
 PREFERENCE = 10.0
@@ -82,6 +85,7 @@ def animate(
     seed: int = 0,
     character_seed: int = 0,
     tries: int = 1,
+    physics: bool = False,
     settings: DistillConfig = DistillConfig(),
     frame: Frame = Frame(),
     make_character: TextTo3D = character_from_text,
@@ -92,9 +96,12 @@ def animate(
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
     again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
+    With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
     `settings` has everything else about the distillation. `frame` tells how a file is to be read where the guess is
     wrong.
     """
+    if physics:
+        check_physics()
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, frame=frame, make_character=make_character)
     asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
@@ -108,7 +115,7 @@ def animate(
         if note := explain(read(prompt)):
             warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
     request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
-    request |= {"fps": fps, "character_seed": character_seed, **asdict(frame), **asdict(config)}
+    request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(frame), **asdict(config)}
     splats = bind(asset, count=config.splats, seed=0)
     stage = set_stage(asset, words, teacher, config, splats=splats)
     with _folder(out, request) as run:
@@ -123,6 +130,8 @@ def animate(
             splats=splats,
         )
         motion = finished(distilled, fps=fps, loop=loop, name=prompt)
+        if physics:
+            motion = performed(asset, motion, loop=loop, run=run, progress=progress)
         verdict = judge(asset, motion)
         files = write_results(run, asset, motion, verdict, distilled, progress=progress) if run else {}
     progress(1.0, "done")
@@ -178,6 +187,22 @@ def finished(distilled: Distilled, *, fps: float, loop: bool, name: str) -> Moti
     else:
         motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
     return replace(close_loop(motion) if loop else motion, name=name)
+
+
+def check_physics() -> None:
+    """Refuse at once what would fail after minutes of distillation."""
+    if importlib.util.find_spec("newton") is None:
+        raise MissingExtra("performing a clip under physics", "physics")
+
+
+def performed(asset: RiggedAsset, motion: Motion, *, loop: bool, run: Run | None, progress: Report) -> Motion:
+    """The nearest motion that simulated bodies can perform."""
+    from jigdoll.physics.engine_newton import NewtonEngine
+    from jigdoll.physics.track import track
+
+    saved = run.path(f"tracking-{motion.fps:g}fps.npz") if run else None
+    done = track(asset, motion, NewtonEngine, checkpoint=saved, progress=lambda _, what: progress(0.85, what))
+    return replace(close_loop(done.motion) if loop else done.motion, name=motion.name)
 
 
 def quality(verdict: Verdict) -> float:
@@ -275,7 +300,7 @@ def _folder(out: str | Path | None, request: Mapping[str, Any]) -> Iterator[Run 
     if out is None:
         yield None
     else:
-        with open_run(out, request, free=("tries", "checkpoint_seconds", "preview_seconds")) as run:
+        with open_run(out, request, free=_FREE) as run:
             yield run
 
 

@@ -33,6 +33,7 @@ def animate(
     seed: int = 0,
     character_seed: int = 0,
     tries: int = 1,
+    physics: bool = False,
     iterations: int | None = None,
     paper: bool = False,
     settings: Settings = (),
@@ -56,6 +57,7 @@ def animate(
         seed: Another seed gives another motion.
         character_seed: Another one gives another individual of a built-in character.
         tries: Seeds to run; the best one is kept.
+        physics: Let simulated bodies perform the clip afterwards (minutes; needs the physics extra).
         iterations: Steps of the optimiser.
         paper: The recipe of the AKD paper as it stands, with its constants.
         settings: Any other setting of the distillation, such as contact=50 form=sds views=4.
@@ -73,7 +75,8 @@ def animate(
         config = configured(settings, paper=paper, iterations=iterations)
         options: dict[str, Any] = {"prior": prior, "seconds": seconds, "fps": fps, "loop": loop, "seed": seed}
         frame = pipeline.Frame(up, forward, scale)
-        options |= {"character_seed": character_seed, "tries": tries, "settings": config, "frame": frame}
+        options |= {"character_seed": character_seed, "tries": tries, "physics": physics}
+        options |= {"settings": config, "frame": frame}
     try:
         with progress_bar() as progress:
             made = pipeline.animate(character, prompt, out=out, progress=progress, **options)
@@ -182,7 +185,7 @@ def options_of(folder: Path) -> tuple[str | None, str, dict[str, Any]]:
     try:
         stored = {f.name: fitted(request[f.name], kinds[f.name]) for f in fields(DistillConfig) if f.name in request}
         config = DistillConfig(**stored)
-        names = ("prior", "seconds", "fps", "loop", "seed", "character_seed", "tries")
+        names = ("prior", "seconds", "fps", "loop", "seed", "character_seed", "tries", "physics")
         options = {name: request[name] for name in names}
         frame = Frame(request["up"], request["forward"], request["scale"])
         return request["character"], request["prompt"], options | {"settings": config, "frame": frame}
