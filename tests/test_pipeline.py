@@ -1,6 +1,7 @@
 """The whole story with a stand-in prior, and the run folder it happens in."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from jigdoll.cli import main
 from jigdoll.cli.animate import configured, options_of, setting, who_and_what
 from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.stage import set_stage
-from jigdoll.errors import JigdollError, MissingExtra
+from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
 from jigdoll.formats.joints import free_skeleton
 from jigdoll.protocols import VideoPrior
 from jigdoll.runs import ProgressFile, open_run, read_request
@@ -154,6 +155,19 @@ def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path
 
     assert preference("x") < 0 < preference(40 * "x")
     assert preference("y" * 12) == 0
+
+
+def test_the_clip_is_added_to_the_artists_file(assets_dir: Path, tmp_path: Path) -> None:
+    original = assets_dir / "rigged" / "khronos" / "Fox.glb"
+    quick = replace(QUICK, iterations=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepairWarning)  # its unit is a centimetre
+        made = pipeline.animate(original, "a fox runs", out=tmp_path / "fox", prior=StandIn(), settings=quick, fps=6.0)
+        before, after = load(original), load(made.files["glb"])
+    assert list(after.clips) == [*before.clips, "a fox runs"]
+    assert after.skeleton.names == before.skeleton.names
+    texture, kept = before.mesh.materials[0].texture, after.mesh.materials[0].texture
+    assert texture is not None and kept is not None and torch.equal(texture, kept)
 
 
 def test_physics_has_the_last_word(

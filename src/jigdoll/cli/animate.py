@@ -88,7 +88,7 @@ def animate(
         said(path)
     console().print(
         f"{verdict.travel_speed:.2f} body lengths/s, {verdict.stride_frequency:.1f} strides/s, feet slide in "
-        f"{verdict.skate_ratio:.0%} of their steps; {made.distilled.seed=}".replace("made.distilled.", ""),
+        f"{verdict.skate_ratio:.0%} of their steps; seed {made.distilled.seed}",
         highlight=False,
     )
 
