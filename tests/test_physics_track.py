@@ -320,6 +320,16 @@ def test_clips_that_cannot_be_simulated_are_refused_with_the_reason(fox, walk):
         assert check_clip(fox.skeleton, loose).pose.offsets is None
 
 
+def test_a_clip_that_leaps_out_of_a_t_pose_begins_with_its_second_frame(walk, fox):
+    turned = walk.pose.rotations.clone()
+    turned[0] = torch.tensor([0.8, 0.6, 0.0, 0.0])
+    with pytest.warns(RepairWarning, match="leaps out of its first frame"):
+        mended = check_clip(fox.skeleton, Motion(Pose(walk.pose.root, turned), walk.fps, "walk"))
+    assert torch.equal(mended.pose.rotations[0], walk.pose.rotations[1])
+    assert torch.equal(mended.pose.rotations[1:], walk.pose.rotations[1:])
+    assert check_clip(fox.skeleton, walk).pose.rotations is walk.pose.rotations
+
+
 def test_settings_that_make_no_sense_are_refused():
     for wrong in ({"iterations": -1}, {"substeps": 0}, {"overlap": 48}, {"chunk": 0}):
         with pytest.raises(JigdollError):

@@ -4,6 +4,10 @@ A chunk is recorded once, forward and adjoint, and replayed for every chunk of e
 chunk forward again first, so memory does not grow with the clip.
 """
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -301,7 +305,23 @@ def load_newton() -> "tuple[Any, Any]":
         import warp
 
         warp.config.log_level = warp.LOG_ERROR
+        with _without_notes():
+            warp.init()
         import newton
     except ImportError as error:
         raise MissingExtra("physics", "physics") from error
     return warp, newton
+
+
+@contextmanager
+def _without_notes() -> Iterator[None]:
+    """Keep Warp's native code from noting on every machine without an NVIDIA driver that there is none."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

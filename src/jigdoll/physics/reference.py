@@ -22,6 +22,8 @@ from jigdoll.physics.bodies import Bodies
 from jigdoll.rig.kinematics import forward
 from jigdoll.types import Motion, Pose, Skeleton
 
+LEAP = 0.12
+"""Mean turn of the joints from the first frame to the second [rad] above which it may be a leap."""
 NEAR_LOCK = 1.1
 """Where the middle angle of a joint goes beyond this [rad], its angles are counted from its mean pose instead."""
 
@@ -63,7 +65,22 @@ def check_clip(skeleton: Skeleton, motion: Motion) -> Motion:
     if loose or scaled:
         what = " and ".join(word for word, on in (("moves joints apart", loose), ("scales joints", scaled)) if on)
         warnings.warn(f"clip {name!r} {what}: rigid bodies cannot, that part is left out", RepairWarning, stacklevel=3)
-    return Motion(Pose(pose.root, pose.rotations), motion.fps, name)
+    return _without_false_start(Motion(Pose(pose.root, pose.rotations), motion.fps, name))
+
+
+def _without_false_start(motion: Motion) -> Motion:
+    """The clip with its second pose in the place of a first one that it leaps out of: mocap files begin in a T-pose."""
+    q, root = motion.pose.rotations, motion.pose.root
+    steps = quaternion_to_rotvec(quaternion_multiply(q[1:], quaternion_inverse(q[:-1]))).norm(dim=-1).mean(-1)
+    if len(steps) < 4 or not float(steps[0]) > max(LEAP, 8 * float(steps[1:].median())):
+        return motion
+    warnings.warn(
+        f"clip {motion.name!r} leaps out of its first frame (a T-pose?); the second one stands in for it",
+        RepairWarning,
+        stacklevel=4,
+    )
+    pose = Pose(torch.cat([root[1:2], root[1:]]), torch.cat([q[1:2], q[1:]]))
+    return Motion(pose, motion.fps, motion.name)
 
 
 def make_reference(bodies: Bodies, skeleton: Skeleton, motion: Motion, *, ground: bool = True) -> Reference:

@@ -52,6 +52,9 @@ class TrackConfig:
     """Of the target angles [rad]."""
     knots: int = 2
     """Control points of the targets per frame."""
+    growing: float = 0.5
+    """Share of the iterations in which only a growing first part of the window is simulated: what comes late in a
+    clip cannot be right before what comes early is. The first iteration sees all."""
     smooth: float = 0.2
     """Weight of the controls' second difference (lambda_3)."""
     upright: float = 1.0
@@ -92,7 +95,7 @@ class Tracked:
     help: Float[Tensor, "frames 3"]
     """The torque of the upright help at the frames [N m]."""
     losses: tuple[float, ...]
-    """Per iteration."""
+    """Per iteration, each over the frames that it simulated."""
     error: float
     """Mean distance of the joints to the reference, as a share of the body's length."""
 
@@ -157,6 +160,7 @@ class _Window:
         self.base = base_controls(reference, gains, substeps, lead=not config.paper)
         if config.paper:
             self.base[:, :7] = self.base[:1, :7]
+        self.per_frame = config.knots
         self.basis = None if config.paper else spline_basis(len(reference), substeps, config.knots)
         start = reference.T_world_body[0].clone()
         if config.ground:
@@ -200,7 +204,14 @@ class _Window:
             rows = torch.stack([self.engine.rows(s) for s in states[: frames + 1]])
             aims = torch.cat([controls[:1], controls[self.substeps - 1 :: self.substeps]])[: frames + 1]
         torques = drive_torques(self.bodies, self.reference.neutral, self.gains, rows, aims)
-        return {"rows": rows, "torques": torques, "aims": aims[:, :7], "end": states[frames]}
+        done = frames * (self.substeps if self.basis is None else self.per_frame)
+        return {
+            "rows": rows,
+            "torques": torques,
+            "aims": aims[:, :7],
+            "end": states[frames],
+            "next": offsets[done:],
+        }
 
 
 def _optimise(
@@ -208,7 +219,11 @@ def _optimise(
 ) -> tuple[Tensor, Tensor, list[float]]:
     """Adam on the offsets and (in the first window) the initial velocity; the best iterate wins."""
     bodies, first = window.bodies, not saved.parts
-    offsets = torch.zeros(window.knots, window.base.shape[1] - 7, requires_grad=True)
+    offsets = torch.zeros(window.knots, window.base.shape[1] - 7)
+    if not first:  # what the window before found for the frames that both have
+        ahead = saved.parts[-1]["next"][: window.knots]
+        offsets[: len(ahead)] = ahead
+    offsets.requires_grad_()
     spin = torch.zeros(len(bodies), 6, requires_grad=first)
     pace = math.sqrt(9.81 * bodies.leg_length)
     groups = [{"params": [offsets], "lr": config.learning_rate}]
@@ -223,13 +238,15 @@ def _optimise(
     if saved.inner is not None:
         begin, best, losses = _resume(saved.inner, offsets, spin, optimizer, schedule)
     for iteration in range(begin, config.iterations + 1):
-        states = window.rollout(window.begin(state, spin), window.controls(offsets))
+        frames = _horizon(iteration, len(window.reference), config)
+        controls = window.controls(offsets)[: (frames - 1) * window.substeps]
+        states = window.rollout(window.begin(state, spin), controls)
         rows = torch.stack([window.engine.rows(s) for s in states])
         near, loss = measure(rows, window.base[:, 7:], offsets)
         losses.append(float(loss.detach()))
-        if near < best[0]:
-            best = (near, offsets.detach().clone(), spin.detach().clone())
-        report(iteration / max(config.iterations, 1), f"tracking, {100 * best[0]:.2f} % off")
+        if frames == len(window.reference) and losses[-1] < best[0]:
+            best = (losses[-1], offsets.detach().clone(), spin.detach().clone())
+        report(iteration / max(config.iterations, 1), f"tracking, {100 * near:.2f} % off")
         if iteration == config.iterations:
             break
         optimizer.zero_grad()
@@ -259,6 +276,14 @@ def _optimise(
             )
     saved.inner = None
     return best[1], best[2], losses
+
+
+def _horizon(iteration: int, frames: int, config: TrackConfig) -> int:
+    """How many frames of a window an iteration simulates."""
+    grows = config.growing * config.iterations
+    if config.paper or iteration == 0 or iteration >= grows:
+        return frames
+    return min(frames, max(2, math.ceil(frames * (0.25 + 0.75 * iteration / grows))))
 
 
 def _tame(parameter: Tensor) -> None:
@@ -302,22 +327,24 @@ class _Measure:
         lowest = torch.softmax(-soles[..., 1].detach() / (0.003 * self.length), -1)
         step = torch.diff(soles, dim=0)[..., [0, 2]]
         way = (step.square().sum(-1) + (1e-4 * self.length) ** 2).sqrt()
-        return (self.stands * (lowest[:-1] * way).sum(-1)).sum() / self.stands.sum().clamp_min(1) / self.length
+        stands = self.stands[: len(step)]
+        return (stands * (lowest[:-1] * way).sum(-1)).sum() / stands.sum().clamp_min(1) / self.length
 
     def __call__(self, rows: Float[Tensor, "frames bodies 13"], base: Tensor, offsets: Tensor) -> tuple[float, Tensor]:
         """The mean distance of the bodies' frames, as a share of the length, and the loss."""
         place, turn = rows[1:, :, :3], rows[1:, :, 3:7]
-        gap = (place - self.place[1:]).norm(dim=-1) / self.length
+        wished, facing = self.place[1 : len(rows)], self.turn[1 : len(rows)]
+        gap = (place - wished).norm(dim=-1) / self.length
         near = float(gap.detach().mean())
         near = near if math.isfinite(near) else math.inf
-        sign = torch.where((turn * self.turn[1:]).sum(-1, keepdim=True) < 0, -1.0, 1.0)
+        sign = torch.where((turn * facing).sum(-1, keepdim=True) < 0, -1.0, 1.0)
         if self.config.paper:
             theta = base + offsets
             wiggle = (theta[2:] - 2 * theta[1:-1] + theta[:-2]).abs().mean()
-            away = (place - self.place[1:]).abs().sum((1, 2)) + (sign * turn - self.turn[1:]).abs().sum((1, 2))
+            away = (place - wished).abs().sum((1, 2)) + (sign * turn - facing).abs().sum((1, 2))
             return near, away.mean() + self.config.smooth * wiggle
         wiggle = (offsets[2:] - 2 * offsets[1:-1] + offsets[:-2]).abs().mean()
-        tilt = 1 - (turn * self.turn[1:]).sum(-1).square()
+        tilt = 1 - (turn * facing).sum(-1).square()
         smooth_gap = (gap.square() + 1e-4**2).sqrt()
         loss = smooth_gap.mean() + 0.1 * tilt.mean() + 0.05 * self.config.smooth * wiggle
         return near, loss + SLIDING * self._slide(rows)
