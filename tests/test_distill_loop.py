@@ -27,7 +27,7 @@ from jigdoll.types import Pose, PriorDefaults, RiggedAsset
 from jigdoll.zoo.gaits import Clip, reference_clip
 
 PROMPT = "a dog walks"
-QUICK = DistillConfig(iterations=6, views=1, splats=200, coarse=0.5, basis="dct")
+QUICK = DistillConfig(iterations=6, views=1, splats=200, coarse=0.5, basis="dct", settle=0)
 
 
 class PlainPrior:
@@ -103,11 +103,13 @@ def test_a_prior_that_knows_the_walk_teaches_it(dog, form, scale, monkeypatch) -
         speed=clip.speed,
         period=clip.period,
         rate=0.04,
+        settle=0,
         basis="dct",
         contact=0.0,
         support=0.0,
         lift=0.0,
         relay=0.0,
+        momentum=0.0,
     )
     result = distill(dog, PROMPT, OraclePrior(dog, clip, monkeypatch), config)
     learned = compound_angles(dog.skeleton, result.motion.pose)[..., 0]
@@ -253,6 +255,21 @@ def test_progress_tells_how_far_it_is_and_shows_a_picture(dog) -> None:
     assert {"prior", "ground", "root", "energy"} <= set(reports[0].losses)
 
 
+def test_the_last_steps_do_without_the_prior(dog) -> None:
+    class Counting(PlainPrior):
+        asked = 0
+
+        def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+            self.asked += 1
+            return super().denoise(noisy, level, texts)
+
+    prior = Counting()
+    result = distill(dog, PROMPT, prior, replace(QUICK, iterations=3, settle=3))
+    assert prior.asked == 3
+    assert [value > 0 for value in result.history["prior"]] == [True] * 3 + [False] * 3
+    assert all(len(values) <= 6 for values in result.history.values())
+
+
 def test_long_clips_are_shown_window_by_window(dog) -> None:
     config = replace(QUICK, seconds=1.0, iterations=2)
     stage = set_stage(dog, PROMPT, PlainPrior(), config)
@@ -288,9 +305,22 @@ def test_the_papers_constants() -> None:
     config = paper_config()
     assert (config.form, config.guidance, config.guidance_end) == ("sds", 100.0, 100.0)
     assert (config.iterations, config.smooth, config.ground) == (10_000, 2e5, 1e7)
+    assert config.settle == 0
     assert (config.level_low, config.level_high, config.level_high_end, config.level_until) == (0.02, 0.98, 0.5, 0.5)
     assert config.basis == "frames" and config.follow == "shape" and not config.limited
-    others = ("limits", "contact", "support", "lift", "relay", "leg_length", "root", "energy", "collision", "closure")
+    others = (
+        "limits",
+        "contact",
+        "support",
+        "lift",
+        "relay",
+        "momentum",
+        "leg_length",
+        "root",
+        "energy",
+        "collision",
+        "closure",
+    )
     assert all(getattr(config, name) == 0 for name in others)
     settled = settle(config, PlainPrior.defaults, tempo_of(PROMPT, zoo.make("dog").skeleton), legs=4)
     for name in (*others, "form", "guidance", "smooth", "ground", "negative_prompt", "level_low"):
@@ -301,7 +331,7 @@ def test_flow_matching_walks_down_the_levels_and_the_guidance() -> None:
     config = settle(DistillConfig(form="flow"), PlainPrior.defaults, tempo_of(PROMPT, zoo.make("dog").skeleton), legs=4)
     assert (config.guidance, config.guidance_end, config.annealed) == (25.0, 12.0, True)
     generator = torch.Generator()
-    levels = [choose_level(config, step, generator) for step in (0, 125, 250)]
+    levels = [choose_level(config, step, generator) for step in (0, 100, 200)]
     assert levels == pytest.approx([0.9, 0.6, 0.3])
 
 

@@ -169,6 +169,21 @@ def test_lift_asks_for_height_in_the_swing_and_relay_for_turns(
     assert float(losses.relay(body, walk)) < 0.1 * float(losses.relay(body, together))
 
 
+def test_a_spinning_body_has_the_angular_momentum_of_its_masses(
+    trajectory: Trajectory, body: Body, glide: Moment
+) -> None:
+    assert float(losses.momentum(body, glide)) < 1e-9 and abs(float(body.masses.sum()) - 1) < 1e-5
+    # Turn the rigid body about the vertical at w: H = w sum m r^2, r the distance from the axis through the centre.
+    t, w = torch.arange(25) / FPS, 0.2
+    angles = glide.moved.angles.clone()
+    angles[:, 0, 0] = w * t
+    spun = losses.momentum(body, moment_of(trajectory, replace(glide.moved, angles=angles)))
+    points = glide.points[0]
+    r = (points - (body.masses[:, None] * points).sum(0))[:, [0, 2]].norm(dim=-1)
+    truth = (w * (body.masses * r.square()).sum() / (body.leg_length * body.pace)) ** 2
+    torch.testing.assert_close(spun, truth, rtol=1e-3, atol=1e-9)
+
+
 def test_legs_may_fold_a_little_and_not_away(trajectory: Trajectory, body: Body, glide: Moment, walk: Moment) -> None:
     assert float(losses.leg_length(body, glide)) == 0 and float(losses.leg_length(body, walk)) < 1e-3
     angles = glide.moved.angles.clone()

@@ -43,6 +43,8 @@ class Body:
     """How high a foot is lifted [leg lengths]."""
     root_height: float
     """How far the root may rise or sink [leg lengths]."""
+    masses: Float[Tensor, " joints"]
+    """The share of the skin that each joint moves most."""
     cuboid_joints: list[int]
     cuboids: Float[Tensor, "cuboids corners 3"]
     """The corners of each bone's cuboid in its joint's frame [m]."""
@@ -90,6 +92,7 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
         least_reach=0.55 if tempo.family == "jump" else 0.72,
         step_height={"walk": 0.1, "run": 0.16}.get(tempo.family, 0.1),
         root_height={"walk": 0.12, "run": 0.2, "jump": 0.8, "still": 0.3}[tempo.family],
+        masses=_masses(asset),
         cuboid_joints=cuboid_joints,
         cuboids=cuboids,
         capsule_joints=capsule_joints,
@@ -124,6 +127,14 @@ def segment_distances(one: Float[Tensor, "*batch 2 3"], other: Float[Tensor, "*b
 def _owned(asset: RiggedAsset) -> Int[Tensor, " vertices"]:
     """The joint that moves each vertex most."""
     return asset.weights.joints.gather(1, asset.weights.values.argmax(1, keepdim=True))[:, 0].long()
+
+
+def _masses(asset: RiggedAsset) -> Float[Tensor, " joints"]:
+    """Skin area by joint, as a share of all."""
+    a, b, c = asset.mesh.vertices[asset.mesh.faces.long()].unbind(1)
+    area = torch.linalg.cross(b - a, c - a).norm(dim=-1)
+    masses = torch.zeros(len(asset.skeleton)).index_add(0, _owned(asset)[asset.mesh.faces[:, 0].long()], area)
+    return masses / masses.sum().clamp_min(1e-12)
 
 
 def _cuboids(

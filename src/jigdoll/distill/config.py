@@ -14,8 +14,10 @@ from jigdoll.types import PriorDefaults
 class DistillConfig:
     """How a motion is distilled; None means what suits the prior, the sentence and the legs."""
 
-    iterations: int = 250
-    """Steps of the optimiser."""
+    iterations: int = 200
+    """Steps that ask the prior."""
+    settle: int = 300
+    """Steps after those, by the losses alone: they put the gait on its feet and cost little."""
     views: int = 2
     """Random cameras per step."""
     seed: int = 0
@@ -84,10 +86,10 @@ class DistillConfig:
     rate: float = 0.02
     """Adam's step."""
     decay: float = 0.3
-    """The share of the steps at the end over which the rate falls to a tenth."""
-    ramp_start: float = 0.5
-    """When contact, support and lift begin to count ..."""
-    ramp_end: float = 0.85
+    """The share of all steps, at the end, over which the rate falls to a tenth."""
+    ramp_start: float = 0.4
+    """When contact, support, lift and relay begin to count ..."""
+    ramp_end: float = 0.9
     """... and when they count in full."""
     smooth: float | None = None
     ground: float | None = None
@@ -96,6 +98,7 @@ class DistillConfig:
     support: float | None = None
     lift: float | None = None
     relay: float | None = None
+    momentum: float | None = None
     leg_length: float | None = None
     root: float | None = None
     energy: float | None = None
@@ -124,11 +127,17 @@ class DistillConfig:
     checkpoint_seconds: float = 20.0
     preview_seconds: float = 5.0
 
+    @property
+    def steps(self) -> int:
+        """All steps of the optimiser."""
+        return self.iterations + self.settle
+
 
 def paper_config(**changes: object) -> DistillConfig:
     """AKD's recipe: its losses and constants (4.4 and appendix D), one view, one value per frame, nothing else."""
     config = DistillConfig(
         iterations=10_000,
+        settle=0,
         views=1,
         basis="frames",
         coarse=1.0,
@@ -200,6 +209,7 @@ def _weights(family: Family, legs: int, *, loop: bool) -> dict[str, float]:
         "support": {"walk": 3000.0 if legs > 2 else 1500.0}.get(family, 0.0),
         "lift": {"walk": 60.0, "run": 40.0}.get(family, 0.0),
         "relay": {"walk": 200.0}.get(family, 0.0),
+        "momentum": {"walk": 2e4, "run": 5e3}.get(family, 0.0),
         "leg_length": 3000.0,
         "root": 6000.0,
         "energy": 1.0,

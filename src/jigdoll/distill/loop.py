@@ -89,7 +89,7 @@ def distill(
     clock = _Clock(stage.config)
     while len(record.finished) < stage.config.tries:
         attempt, state = len(record.finished), record.state
-        while state.step < stage.config.iterations:
+        while state.step < stage.config.steps:
             state, told, video = advance(stage, state)
             record = Record(state, record.finished)
             progress(clock.report(state, attempt, told, video))
@@ -112,37 +112,41 @@ def begin(stage: Stage, attempt: int) -> State:
     return State(theta, zeros, zeros, theta, 0, 0, generator.get_state(), {})
 
 
-def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "views frames height width 3"]]:
-    """One step of the optimiser (with `fit`: one target and the steps towards it)."""
+def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "views frames height width 3"] | None]:
+    """One step of the optimiser (with `fit`: one target and the steps towards it), and what the prior was shown."""
     generator = torch.Generator()
     generator.set_state(state.random)
     shot = choose_shot(stage, generator)
     level = choose_level(stage.config, state.step, generator)
-    told, target, video = "", None, torch.zeros(0)
-    for _ in range(stage.config.fit_repeat if stage.config.form == "fit" else 1):
+    asks = state.step < stage.config.iterations
+    told, target, video = "", None, None
+    for _ in range(stage.config.fit_repeat if stage.config.form == "fit" and asks else 1):
         theta = state.theta.clone().requires_grad_()
         moved = controls(stage.trajectory, theta, active=active_terms(stage, state.step))
         T_world_joint = forward(stage.trajectory.skeleton, pose_of(stage.trajectory, moved))
-        video = film(stage, T_world_joint, shot)
-        latents = stage.prior.encode(video)
-        if stage.config.form == "fit":
-            target = _target(stage, latents, level, generator) if target is None else target
-            gradient = latents.detach() - target
-        else:
-            gradient = _gradient(stage, latents, level, state.step, shot, generator)
-        terms = {"prior": surrogate(latents, gradient), **_demands(stage, moved, T_world_joint, state.step)}
-        torch.stack(list(terms.values())).sum().backward()
+        terms, strength = _demands(stage, moved, T_world_joint, state.step), 0.0
+        if asks:
+            video = film(stage, T_world_joint, shot)
+            latents = stage.prior.encode(video)
+            if stage.config.form == "fit":
+                target = _target(stage, latents, level, generator) if target is None else target
+                gradient = latents.detach() - target
+            else:
+                gradient = _gradient(stage, latents, level, state.step, shot, generator)
+            terms["prior"] = surrogate(latents, gradient)
+            # The surrogate's value means nothing; the size of its gradient does.
+            strength = float(gradient.square().mean().sqrt())
+        torch.stack([theta.sum() * 0, *terms.values()]).sum().backward()
         assert theta.grad is not None
-        state, told = take_step(stage, state, theta.grad, {name: float(term.detach()) for name, term in terms.items()})
-        # The surrogate's value means nothing; the size of its gradient does.
-        state.history["prior"][-1] = float(gradient.square().mean().sqrt())
-    return replace(state, random=generator.get_state()), told, video.detach()
+        paid = {name: float(term.detach()) for name, term in terms.items()} | {"prior": strength}
+        state, told = take_step(stage, state, theta.grad, paid)
+    return replace(state, random=generator.get_state()), told, None if video is None else video.detach()
 
 
 def _gradient(stage: Stage, latents: Tensor, level: float, step: int, shot: Shot, generator: torch.Generator) -> Tensor:
     config = stage.config
     assert config.guidance is not None and config.guidance_end is not None and config.form is not None
-    scale = config.guidance + (config.guidance_end - config.guidance) * step / config.iterations
+    scale = config.guidance + (config.guidance_end - config.guidance) * _share(config, step)
     still = _still_latents(stage, shot) if config.subtract_still else None
     return guide(
         stage.prior, latents, stage.texts, form=config.form, level=level, scale=scale, generator=generator, still=still
@@ -171,7 +175,7 @@ def _still_latents(stage: Stage, shot: Shot) -> Tensor:
 
 def _demands(stage: Stage, moved: Controls, T_world_joint: Tensor, step: int) -> dict[str, Float[Tensor, ""]]:
     config = stage.config
-    now = step / config.iterations
+    now = _share(config, step)
     ramp = min(max((now - config.ramp_start) / max(config.ramp_end - config.ramp_start, 1e-9), 0.0), 1.0)
     moment = Moment(moved, T_world_joint, stage.trajectory.fps)
     return losses(stage.body, moment, stage.weights, ramp=ramp, flight=stage.tempo.family in ("run", "jump"))
@@ -180,7 +184,7 @@ def _demands(stage: Stage, moved: Controls, T_world_joint: Tensor, step: int) ->
 def choose_level(config: DistillConfig, step: int, generator: torch.Generator) -> float:
     """t ~ U[low, high] with a high end that comes down (AKD, appendix D), or a walk down from high to low."""
     assert config.level_low is not None and config.level_high is not None and config.level_high_end is not None
-    now = step / config.iterations
+    now = _share(config, step)
     u = float(torch.rand((), generator=generator))
     if config.annealed:
         return config.level_high + (config.level_low - config.level_high) * now
@@ -189,10 +193,15 @@ def choose_level(config: DistillConfig, step: int, generator: torch.Generator) -
     return config.level_low + (high - config.level_low) * u
 
 
+def _share(config: DistillConfig, step: int) -> float:
+    """How far the part with the prior has come, 0..1."""
+    return min(step / config.iterations, 1.0) if config.iterations else 1.0
+
+
 def active_terms(stage: Stage, step: int) -> float | None:
     """How many basis functions take part: few at first, all later."""
     config, terms = stage.config, stage.trajectory.terms
-    now = step / config.iterations
+    now = _share(config, step)
     if config.coarse >= 1 or config.basis in ("frames", "stride") or now >= config.coarse_until:
         return None
     first = max(3.0, config.coarse * terms)
@@ -209,7 +218,7 @@ def take_step(stage: Stage, state: State, grad: Tensor, terms: dict[str, float])
     step = state.step + 1
     mean = BETAS[0] * state.mean + (1 - BETAS[0]) * grad
     square = BETAS[1] * state.square + (1 - BETAS[1]) * grad.square()
-    left = (1 - state.step / config.iterations) / config.decay if config.decay > 0 else 1.0
+    left = (1 - state.step / config.steps) / config.decay if config.decay > 0 else 1.0
     rate = config.rate * max(min(left, 1.0), 0.1) * 0.5**state.backoffs
     count = step - state.restarted
     ahead = mean / (1 - BETAS[0] ** count) / ((square / (1 - BETAS[1] ** count)).sqrt() + 1e-8)
@@ -262,14 +271,14 @@ class _Clock:
         self.saved = now
         return True
 
-    def report(self, state: State, attempt: int, told: str, video: Tensor) -> Progress:
+    def report(self, state: State, attempt: int, told: str, video: Tensor | None) -> Progress:
         """Where the run stands."""
         now = time.monotonic()
         self.steps += 1
-        total = self.config.iterations * self.config.tries
-        done = attempt * self.config.iterations + state.step
+        total = self.config.steps * self.config.tries
+        done = attempt * self.config.steps + state.step
         picture = None
-        if now - self.shown > self.config.preview_seconds:
+        if video is not None and now - self.shown > self.config.preview_seconds:
             self.shown = now
             picture = contact_sheet(list(to_uint8(video[0, :: max(1, video.shape[1] // 8)])), 8)
         return Progress(

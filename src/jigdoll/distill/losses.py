@@ -39,6 +39,7 @@ class Weights:
     support: float = 0.0
     lift: float = 0.0
     relay: float = 0.0
+    momentum: float = 0.0
     leg_length: float = 0.0
     root: float = 0.0
     energy: float = 0.0
@@ -64,6 +65,7 @@ def losses(
         "support": lambda: support(body, moment),
         "lift": lambda: lift(body, moment),
         "relay": lambda: relay(body, moment),
+        "momentum": lambda: momentum(body, moment),
         "leg_length": lambda: leg_length(body, moment),
         "root": lambda: root(body, moment),
         "energy": lambda: energy(moment),
@@ -166,6 +168,19 @@ def relay(body: Body, moment: Moment) -> Float[Tensor, ""]:
         return moment.points.sum() * 0
     speed = stride_speed(body, moment).clamp_min(0)
     return (speed * speed[:, body.across]).clamp_max(4.0).mean()
+
+
+def momentum(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """The body does not spin about the vertical: its squared angular momentum per mass, leg length and speed.
+
+    This is what arms swing against the legs for.
+    """
+    points = moment.points
+    center = (body.masses[:, None] * points).sum(1, keepdim=True)
+    away = points - center
+    speed = (away[2:] - away[:-2]) * (0.5 * moment.fps / (body.pace * body.leg_length))
+    spin = away[1:-1, :, 2] * speed[..., 0] - away[1:-1, :, 0] * speed[..., 2]
+    return (body.masses * spin).sum(-1).square().mean()
 
 
 def leg_length(body: Body, moment: Moment) -> Float[Tensor, ""]:
