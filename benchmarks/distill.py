@@ -63,7 +63,7 @@ class Row:
 
 
 def measure(
-    name: str, prior: VideoPrior, *, views: int = 2, splats: int = 1500, frames: int | None = None, steps: int = 8
+    name: str, prior: VideoPrior, *, views: int = 2, splats: int = 1000, frames: int | None = None, steps: int = 8
 ) -> Row:
     """The mean time of each part over some steps, after two that warm up."""
     asset = zoo.make(name)

@@ -45,7 +45,7 @@ class DistillConfig:
     coarse_until: float = 0.4
     stiffness: float = 0.2
     """How far joints outside the legs follow, against 1 for legs."""
-    arms: float = 0.4
+    arms: float = 0.3
     sideways: float = 0.3
     """How far swing and twist follow, against 1 for the bend."""
     root_move: float = 0.1
@@ -116,7 +116,7 @@ class DistillConfig:
     returns as a gradient; or the box of the deformed shape (the paper), which hides slow ones."""
     mirror: bool = True
     """Look from the right side in half of the views."""
-    splats: int = 1500
+    splats: int = 1000
     shadow: bool = True
     width: int | None = None
     """[px]; the prior's own by default."""
