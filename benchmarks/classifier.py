@@ -96,7 +96,7 @@ def clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor, Ten
             tempo = _pick(generator, (0.0, 0.0, -1.0, 1.0)) * _between(generator, 0.5, 1.0)
             clip = long_clip(asset, action, recipe, tempo=tempo, seed=_seed(generator))
             for _ in range(2):
-                bad = _between(generator, 0, 1) < 0.12
+                bad = _between(generator) < 0.12
                 kind = pick_negative(action, generator)
                 pose = spoil(asset, clip, legs, kind, recipe, generator) if bad else take(clip, recipe, generator)
                 videos.append((draw(splats, asset, pose, recipe, generator) * 255).round().to(torch.uint8))

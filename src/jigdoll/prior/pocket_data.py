@@ -48,13 +48,13 @@ class Recipe:
     width: int = 56
     negatives: float = 0.4
     """Share of clips that are labelled unnatural."""
-    core: float = 0.75
+    core: float = 0.9
     """Share of the core actions among the natural ones."""
     off_side: float = 65.0
     """Widest angle between the view and a plain side view [degrees]."""
     elevation: tuple[float, float] = (5.0, 28.0)
-    margin: tuple[float, float] = (0.02, 0.22)
-    field_of_view: tuple[float, float] = (25.0, 45.0)
+    margin: tuple[float, float] = (0.04, 0.2)
+    field_of_view: tuple[float, float] = (30.0, 40.0)
     spread: float = 2.5
     """How much wider than a species' own range its proportions vary."""
     clips_per_creature: int = 16
@@ -67,6 +67,8 @@ class Sample:
 
     video: UInt8[Tensor, "frames height width 3"]
     caption: str
+    wrong_caption: str
+    """Of the same creature: natural motion where this is not, or unnatural or another action where this is."""
     action: str
     kind: str
     """"natural", or the kind of mistake."""
@@ -96,20 +98,31 @@ def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> I
         tempo = _pick(generator, (0.0, 0.0, -1.0, 1.0)) * _between(generator, 0.5, 1.0)
         clip = long_clip(asset, action, recipe, tempo=tempo, seed=_seed(generator))
         for _ in range(4):
-            natural = _between(generator, 0, 1) >= recipe.negatives
+            natural = _between(generator) >= recipe.negatives
             kind = "natural" if natural else pick_negative(action, generator)
             pose = take(clip, recipe, generator) if natural else spoil(asset, clip, legs, kind, recipe, generator)
             video = draw(splats, asset, pose, recipe, generator)
-            words = {"species": asset.name, "family": species_named(asset.name).family, "action": action}
-            caption = (
-                write_caption(generator, **words, tempo=tempo)
-                if natural
-                else write_negative(generator, **words, kind=_WORD.get(kind, kind))
-            )
-            yield Sample((video * 255).round().clamp(0, 255).to(torch.uint8), caption, action, kind, asset.name)
+            who = {"species": asset.name, "family": species_named(asset.name).family}
+            captions = _captions(who, action, kind, tempo, actions(asset), generator)
+            yield Sample((video * 255).round().clamp(0, 255).to(torch.uint8), *captions, action, kind, asset.name)
             shown += 1
 
 
+def _captions(
+    who: dict[str, str], action: str, kind: str, tempo: float, able: tuple[str, ...], generator: torch.Generator
+) -> tuple[str, str]:
+    """What is shown, in words, and words that would be wrong."""
+    natural = write_caption(generator, **who, action=action, tempo=tempo)
+    if kind != "natural":
+        return write_negative(generator, **who, action=action, kind=_WORD.get(kind, kind)), natural
+    others = tuple(other for other in able if _ALIKE.get(other, other) != _ALIKE.get(action, action))
+    if _between(generator) < 0.35:
+        return natural, write_caption(generator, **who, action=_pick(generator, others), tempo=0.0)
+    mistake = _pick(generator, tuple(_WORD.get(kind, kind) for kind in NEGATIVES))
+    return natural, write_negative(generator, **who, action=action, kind=mistake)
+
+
+_ALIKE = {"trot": "run", "gallop": "run", "hop": "jump"}
 _WORD = {"moonwalk": "reversed", "small": "glide"}
 
 
@@ -117,9 +130,9 @@ def pick_action(able: tuple[str, ...], recipe: Recipe, generator: torch.Generato
     """A core action most of the time, walking most of all; what the body can also do otherwise."""
     core = [action for action in able if action in CORE]
     extra = [action for action in able if action not in CORE]
-    if extra and _between(generator, 0, 1) >= recipe.core:
+    if extra and _between(generator) >= recipe.core:
         return _pick(generator, tuple(extra))
-    weights = torch.tensor([{"walk": 3.0, "run": 1.6, "jump": 1.3}.get(action, 1.0) for action in core])
+    weights = torch.tensor([{"walk": 4.0, "run": 1.6, "jump": 1.3}.get(action, 0.8) for action in core])
     return core[int(torch.multinomial(weights, 1, generator=generator))]
 
 
@@ -160,23 +173,23 @@ def spoil(
     if kind == "moonwalk":
         return Pose(torch.stack([root[:, 0].flip(0), root[:, 1].flip(0), root[:, 2]], -1), turns.flip(0))
     if kind == "wrong_speed":
-        factor = _between(generator, -0.3, 0.45) if _between(generator, 0, 1) < 0.6 else _between(generator, 1.7, 2.6)
+        factor = _between(generator, -0.3, 0.45) if _between(generator) < 0.6 else _between(generator, 1.7, 2.6)
         return Pose(root * root.new_tensor([1.0, 1.0, factor]), turns)
     if kind == "wrong_phase":
         return _out_of_step(clip, legs, recipe, generator)
     if kind in ("glide", "small"):
         share = 0.0 if kind == "glide" else _between(generator, 0.15, 0.4)
         still = torch.zeros_like(turns[:1]) + turns.new_tensor([1.0, 0, 0, 0])
-        still = turns[:1] if _between(generator, 0, 1) < 0.4 else still
+        still = turns[:1] if _between(generator) < 0.4 else still
         level = root.clone()
         level[:, 1] = root[:, 1].mean() if share else root[0, 1]
         return Pose(level, slerp(still.expand_as(turns).contiguous(), turns, torch.tensor(share)))
     if kind == "random":
         angles = _smooth_noise(asset, n, _between(generator, 0.05, 0.6), generator)
         still = torch.zeros_like(turns) + turns.new_tensor([1.0, 0, 0, 0])
-        base = still if _between(generator, 0, 1) < 0.7 else turns
+        base = still if _between(generator) < 0.7 else turns
         travel = root * root.new_tensor([1.0, 0.0, 1.0])
-        return Pose(travel if _between(generator, 0, 1) < 0.7 else root, _added(asset, base, angles))
+        return Pose(travel if _between(generator) < 0.7 else root, _added(asset, base, angles))
     if kind == "jitter":
         noise = torch.randn(n, turns.shape[1], 3, generator=generator) * _between(generator, 0.06, 0.2)
         return Pose(root, _added(asset, turns, noise))
@@ -191,7 +204,7 @@ def _out_of_step(clip: Clip, legs: list[tuple[int, ...]], recipe: Recipe, genera
     whole, n = clip.motion.pose.rotations, recipe.frames
     shift = max(1, min(n, round(clip.period * clip.motion.fps * _between(generator, 0.3, 0.7))))
     start = int(torch.randint(len(whole) - n - shift + 1, (1,), generator=generator))
-    pose, frozen = window(clip.motion.pose, start, n), _between(generator, 0, 1) < 0.25
+    pose, frozen = window(clip.motion.pose, start, n), _between(generator) < 0.25
     turns = pose.rotations.clone()
     for leg in torch.randperm(len(legs), generator=generator)[: max(1, len(legs) // 2)].tolist():
         joints = list(legs[leg])
@@ -220,14 +233,15 @@ def _added(
 def draw(
     splats: SkinnedGaussians, asset: RiggedAsset, pose: Pose, recipe: Recipe, generator: torch.Generator
 ) -> Float[Tensor, "frames height width 3"]:
-    """The clip in clay on the checkerboard from a random place on either side."""
-    side = _pick(generator, (90.0, 270.0)) + recipe.off_side * _between(generator, -1, 1)
+    """The clip in clay on the checkerboard from a random place on either side, most often low and square to it."""
+    off = _between(generator, -1.0, 1.0)
+    side = _pick(generator, (90.0, 90.0, 270.0)) + recipe.off_side * off * abs(off)
     style = ClipStyle(
         "clay",
         recipe.width,
         recipe.height,
         azimuth=(side,),
-        elevation=_between(generator, *recipe.elevation),
+        elevation=recipe.elevation[0] + (recipe.elevation[1] - recipe.elevation[0]) * _between(generator) ** 2,
         field_of_view=_between(generator, *recipe.field_of_view),
         margin=_between(generator, *recipe.margin),
     )
@@ -236,12 +250,12 @@ def draw(
         if not transforms.isfinite().all():
             raise ArithmeticError("a pose is not finite")
         ground = quiet_ground(pose_by_transforms(splats, transforms).means)
-        ground = replace(ground, phase=tuple(2 * ground.cell * _between(generator, 0, 1) for _ in "xz"))
+        ground = replace(ground, phase=tuple(2 * ground.cell * _between(generator) for _ in "xz"))
         frames, _ = draw_splats(splats, transforms, style=style, ground=ground)
     return frames[0]
 
 
-def _between(generator: torch.Generator, low: float, high: float) -> float:
+def _between(generator: torch.Generator, low: float = 0.0, high: float = 1.0) -> float:
     return low + (high - low) * float(torch.rand((), generator=generator))
 
 

@@ -90,7 +90,10 @@ def weights_path(path: Path | None = None) -> Path:
     """The given weights, or those that ship with the package."""
     file = Path(str(resources.files("jigdoll.prior") / "pocket" / "pocket.safetensors")) if path is None else path
     if not file.is_file():
-        raise JigdollError(f"{file}: there are no weights of the pocket prior; train some or reinstall the package")
+        raise JigdollError(
+            f"{file}: there are no weights of the pocket prior; train some (python -m jigdoll.prior.train_pocket) and "
+            "name their file"
+        )
     return file
 
 

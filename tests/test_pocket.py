@@ -1,0 +1,221 @@
+"""The pocket prior: its data, its network, its trainer and its place behind the socket."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from jigdoll.errors import JigdollError
+from jigdoll.prior import pocket_data, train_pocket
+from jigdoll.prior.pocket_data import NEGATIVES, Recipe, long_clip, samples, spoil, window
+from jigdoll.prior.pocket_model import PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
+from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
+from jigdoll.prior.sample import sample, sheet
+from jigdoll.prior.train_pocket import State, TrainConfig, diffusion_loss, orthogonal
+from jigdoll.rig.kinematics import forward
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.types import Pose
+from jigdoll.zoo.assemble import make
+from prior_conformance import check_video_prior
+
+TINY = PocketConfig(frames=6, height=16, width=24, dim=32, layers=2, heads=2, head_dim=8)
+SMALL = Recipe(frames=6, height=16, width=24, clips_per_creature=4)
+
+
+def lively(config: PocketConfig = TINY) -> PocketNet:
+    """A network whose zero-initialised parts are not zero."""
+    generator, net = torch.Generator().manual_seed(0), PocketNet(config)
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(0.2 * torch.randn(p.shape, generator=generator))
+    return net
+
+
+def test_a_lively_network_of_any_size_keeps_the_socket() -> None:
+    check_video_prior(PocketPrior(lively()))
+
+
+def test_the_shipped_prior_keeps_the_socket() -> None:
+    try:
+        prior = open_pocket()
+    except JigdollError as error:
+        pytest.skip(f"no weights ship with this version: {error}")
+    check_video_prior(prior)
+
+
+def test_noise_levels_follow_the_shifted_tangent() -> None:
+    levels = torch.linspace(0, 0.99, 50)
+    alpha, sigma = signal_and_noise(levels, shift=3.0)
+    torch.testing.assert_close(alpha**2 + sigma**2, torch.ones(50))
+    torch.testing.assert_close(sigma / alpha, 3 * torch.tan(torch.pi / 2 * levels), rtol=1e-4, atol=1e-6)
+    pair = PocketPrior(lively()).signal_and_noise(0.6)
+    torch.testing.assert_close(torch.tensor(pair), torch.stack(signal_and_noise(torch.tensor(0.6), shift=3.0)))
+
+
+def test_patches_go_together_as_they_were_cut() -> None:
+    video = torch.rand(2, TINY.frames, TINY.height, TINY.width, 3)
+    patches = to_patches(video, TINY.patch)
+    assert patches.shape == (2, 2 * 2 * 3, 3 * 3 * 8 * 8)
+    torch.testing.assert_close(from_patches(patches, TINY), video, rtol=0, atol=0)
+    torch.testing.assert_close(patches[0, 1].reshape(3, 8, 8, 3), video[0, :3, :8, 8:16], rtol=0, atol=0)
+
+
+def test_a_fresh_network_answers_with_the_best_guess_by_scale_alone() -> None:
+    # x0 = alpha s^2 / (sigma^2 + alpha^2 s^2) z is the posterior mean of N(0, s^2) data.
+    noisy, level = torch.randn(2, 6, 16, 24, 3), torch.tensor([0.2, 0.7])
+    net = PocketNet(TINY)
+    answer = net(noisy, level, net.text(torch.zeros(2, 24, 2, dtype=torch.long)))
+    alpha, sigma = signal_and_noise(level, shift=3.0)
+    share = alpha * 0.09 / (sigma**2 + 0.09 * alpha**2)
+    torch.testing.assert_close(answer, share[:, None, None, None, None] * noisy)
+
+
+def test_a_wrong_video_size_is_refused_with_the_right_one() -> None:
+    with pytest.raises(JigdollError, match="6 frames of 24 x 16, not at 6 of 16 x 16"):
+        PocketPrior(lively()).encode(torch.zeros(1, 6, 16, 16, 3))
+
+
+def test_the_same_seed_gives_the_same_clips_and_no_held_out_species() -> None:
+    def first(seed: int) -> list[pocket_data.Sample]:
+        return list(islice(samples(SMALL, torch.Generator().manual_seed(seed)), 12))
+
+    one, again, other = first(1), first(1), first(2)
+    for a, b in zip(one, again, strict=True):
+        assert torch.equal(a.video, b.video) and a.caption == b.caption
+    assert any(not torch.equal(a.video, b.video) for a, b in zip(one, other, strict=True))
+    for clip in one + other:
+        assert clip.species not in SMALL.held_out
+        assert clip.video.shape == (6, 16, 24, 3) and clip.video.float().std() > 5
+        assert ("unnatural motion" in clip.caption) == (clip.kind != "natural")
+    assert {clip.kind for clip in one + other} > {"natural"}
+
+
+@pytest.fixture(scope="module")
+def fox() -> tuple:
+    asset = make("fox")
+    clip = long_clip(asset, "walk", Recipe(), tempo=0.0, seed=1)
+    return asset, clip, [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+
+
+@pytest.mark.parametrize("kind", sorted(NEGATIVES))
+def test_every_mistake_differs_from_the_walk_in_what_its_name_says(kind: str, fox: tuple) -> None:
+    asset, clip, legs = fox
+    generator = torch.Generator().manual_seed(5)
+    pose = spoil(asset, clip, legs, kind, Recipe(), generator)
+    assert pose.rotations.isfinite().all() and pose.root.shape == (24, 3)
+    torch.testing.assert_close(pose.rotations.norm(dim=-1), torch.ones_like(pose.rotations[..., 0]), rtol=0, atol=1e-4)
+    walk, step = window(clip.motion.pose, 0, 24), clip.speed / 12
+    advance = float((pose.root[-1, 2] - pose.root[0, 2]) / 23)
+    change = (pose.rotations[1:] - pose.rotations[:-1]).abs().amax((1, 2))
+    if kind == "reversed":
+        assert advance == pytest.approx(-step, rel=0.15)
+    elif kind in ("moonwalk", "glide", "small", "wrong_phase", "jitter", "tangled", "random"):
+        assert advance == pytest.approx(step, rel=0.15)
+    else:
+        assert not 0.6 < advance / step < 1.5
+    if kind == "glide":
+        assert float(change.max()) < 1e-5
+    elif kind == "jitter":
+
+        def unrest(turns: torch.Tensor) -> float:
+            return float((turns[1:] - turns[:-1]).norm(dim=-1).median(1).values.median())
+
+        assert unrest(pose.rotations) > 3 * unrest(walk.rotations)
+
+
+def test_a_moonwalk_moves_its_feet_along_the_ground_where_the_walk_plants_them(fox: tuple) -> None:
+    asset, clip, legs = fox
+    generator = torch.Generator().manual_seed(0)
+
+    def slowest_foot(pose: Pose) -> float:
+        feet = forward(asset.skeleton, pose)[:, [joints[-1] for joints in legs], 2, 3]
+        return float(feet.diff(dim=0).abs().amin(1).mean())
+
+    walk = slowest_foot(window(clip.motion.pose, 0, 24))
+    assert slowest_foot(spoil(asset, clip, legs, "moonwalk", Recipe(), generator)) > 5 * walk
+
+
+def test_newton_schulz_pushes_singular_values_to_about_one() -> None:
+    m = torch.randn(48, 96, generator=torch.Generator().manual_seed(0))
+    for matrix in (m, m.T):
+        values = torch.linalg.svdvals(orthogonal(matrix))
+        assert matrix.shape == orthogonal(matrix).shape and 0.6 < float(values.min()) <= float(values.max()) < 1.3
+
+
+def test_the_loss_falls_when_the_network_learns_one_clip() -> None:
+    config = TrainConfig(batch=4, model=TINY, recipe=SMALL)
+    net, generator = PocketNet(TINY), torch.Generator().manual_seed(0)
+    video = torch.rand(1, 6, 16, 24, 3, generator=generator).expand(4, -1, -1, -1, -1) * 2 - 1
+    ids = torch.zeros(4, 24, 2, dtype=torch.long)
+    optimiser = torch.optim.Adam(net.parameters(), 1e-2)
+    losses = []
+    for _ in range(80):
+        loss, bands = diffusion_loss(net, video, ids, ids, config, generator)
+        assert float(bands[1].sum()) == 4
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    assert sum(losses[-10:]) < 0.5 * sum(losses[:10])
+
+
+def train(out: Path, steps: int) -> None:
+    """Two processes, as in earnest; a script file, because spawned processes import it."""
+    words = ["--out", str(out), "--steps", str(steps), "--batch", "2", "--sheet-every", "0", "--pool", "8"]
+    words += [f"--model.{k} {v}" for k, v in {"frames": 6, "height": 16, "width": 24, "dim": 32}.items()]
+    words += ["--model.layers 1", "--model.heads 2", "--model.head-dim 8"]
+    words += [f"--recipe.{k} {v}" for k, v in {"frames": 6, "height": 16, "width": 24}.items()]
+    command = [sys.executable, "-m", "jigdoll.prior.train_pocket", *" ".join(words).split()]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=300)
+
+
+def test_training_on_two_processes_goes_on_where_it_stopped_and_exports(tmp_path: Path) -> None:
+    train(tmp_path, 2)
+    config = TrainConfig(out=tmp_path, model=replace(TINY, layers=1), recipe=SMALL)
+    state = State(config)
+    state.load()
+    assert state.step == 2 and all(torch.isfinite(p).all() for p in state.net.parameters())
+    assert all(float(momentum.norm()) > 0 for momentum in state.momenta)
+    train(tmp_path, 4)
+    later = State(config)
+    later.load()
+    assert later.step == 4
+    assert not torch.equal(later.net.inlet.weight, state.net.inlet.weight)
+    weights = tmp_path / "pocket.safetensors"
+    train_pocket.export(config, weights)
+    prior = open_pocket(weights)
+    torch.testing.assert_close(prior.net.inlet.weight, later.average["inlet.weight"], rtol=1e-3, atol=1e-4)
+    assert json.loads(weights.with_suffix(".json").read_text())["step"] == 4
+
+
+def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:
+    junk, other = tmp_path / "junk.safetensors", tmp_path / "other.safetensors"
+    junk.write_bytes(b"\xff" * 100)
+    save_file({"a": torch.zeros(2)}, other)
+    foreign = tmp_path / "foreign.safetensors"
+    save_file({"a": torch.zeros(2)}, foreign, {"facts": json.dumps({"words": "x", "model": {}})})
+    for path, words in (
+        (junk, "no weights"),
+        (other, "no weights"),
+        (foreign, "other words"),
+        (tmp_path / "no", "there are no"),
+    ):
+        with pytest.raises(JigdollError, match=words):
+            open_pocket(path)
+
+
+def test_samples_hang_on_the_seed_and_the_words() -> None:
+    prior = PocketPrior(lively())
+    one = sample(prior, "a dog walks", seed=1, steps=3)
+    assert torch.equal(one, sample(prior, "a dog walks", seed=1, steps=3))
+    assert not torch.allclose(one, sample(prior, "a dog walks", seed=2, steps=3))
+    assert not torch.allclose(one, sample(prior, "a dog jumps", seed=1, steps=3))
+    assert one.shape == (1, 6, 16, 24, 3) and 0 <= float(one.min()) and float(one.max()) <= 1
+    assert sheet(one, every=2, scale=2).shape == (32, 3 * 48, 3)
