@@ -75,7 +75,7 @@ def test_everything_that_people_open_is_written(done: tuple[Path, pipeline.Anima
     assert len(moved) == 11 and set(ant.skeleton.names) <= {*skeleton.names}
     assert "an ant walks" in made.files["report"].read_text()
     metrics = json.loads(made.files["metrics"].read_text())
-    assert len(metrics["losses"]["prior"]) == QUICK.iterations
+    assert len(metrics["losses"]["prior"]) == QUICK.steps
     assert metrics["verdict"]["frames"] == 11
     assert len(list((out / "previews").glob("try0-step*.png"))) > 0
     assert json.loads((out / "progress.json").read_text())["fraction"] == 1.0

@@ -16,6 +16,7 @@ from jigdoll.asset.load import load
 from jigdoll.asset.normalize import Axis
 from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.loop import Distilled, Progress, distill
+from jigdoll.distill.plant import plant
 from jigdoll.distill.stage import Stage, choose_shot, set_stage
 from jigdoll.distill.stage import film as shoot
 from jigdoll.distill.trajectory import to_motion
@@ -29,6 +30,7 @@ from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.text import explain, read
 from jigdoll.protocols import TextTo3D, VideoPrior
 from jigdoll.render.draw import contact_sheet
+from jigdoll.rig.adopt import adopt, to_original
 from jigdoll.rig.kinematics import forward
 from jigdoll.rigging import rig_asset
 from jigdoll.runs import ProgressFile, Run, open_run
@@ -116,23 +118,25 @@ def animate(
             warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
     request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
     request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(frame), **asdict(config)}
-    splats = bind(asset, count=config.splats, seed=0)
-    stage = set_stage(asset, words, teacher, config, splats=splats)
+    adopted = adopt(asset)
+    body = adopted.asset
+    splats = bind(body, count=config.splats, seed=0)
+    stage = set_stage(body, words, teacher, config, splats=splats)
     with _folder(out, request) as run:
         distilled = distill(
-            asset,
+            body,
             words,
             teacher,
             config,
             checkpoint=run.checkpoint if run else None,
             progress=_watch(run, config, lambda share, what: progress(0.1 + 0.75 * share, what)),
-            score=lambda motion: quality(judge(asset, motion)) + PREFERENCE * preference(stage, motion),
+            score=lambda motion: quality(judge(body, motion)) + PREFERENCE * preference(stage, motion),
             splats=splats,
         )
-        motion = finished(distilled, fps=fps, loop=loop, name=prompt)
+        motion = finished(body, distilled, fps=fps, loop=loop, name=prompt)
         if physics:
-            motion = performed(asset, motion, loop=loop, run=run, progress=progress)
-        verdict = judge(asset, motion)
+            motion = performed(body, motion, loop=loop, run=run, progress=progress)
+        verdict, motion = judge(body, motion), to_original(adopted, motion)
         files = write_results(run, asset, motion, verdict, distilled, progress=progress) if run else {}
     progress(1.0, "done")
     return Animation(asset, motion, prompt, verdict, distilled, files)
@@ -178,14 +182,19 @@ def open_teacher(prior: str | VideoPrior) -> VideoPrior:
     return open_prior(prior)
 
 
-def finished(distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
-    """The distilled motion at the rate that is wanted, closed if it is to loop."""
+def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
+    """The distilled motion at the rate that is wanted, with feet that stand where they stand, closed if it loops.
+
+    The paper's own recipe knows no standing feet, so they are put down only where the losses ask for contact.
+    """
     if not 0 < fps <= 1000:
         raise JigdollError(f"{fps:g} frames per second is not a rate; give a number above 0, at most 1000")
     if distilled.trajectory.basis == "frames":
         motion = resample(distilled.motion, fps)
     else:
         motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
+    if distilled.config.contact:
+        motion = plant(body, motion, distilled.tempo)
     return replace(close_loop(motion) if loop else motion, name=name)
 
 
@@ -319,7 +328,7 @@ def _watch(run: Run | None, config: DistillConfig, progress: Report) -> Callable
     def watch(now: Progress) -> None:
         nonlocal shown
         attempt = f", try {now.attempt + 1} of {config.tries}" if config.tries > 1 else ""
-        progress(now.fraction, f"distilling, step {now.step} of {config.iterations}{attempt}")
+        progress(now.fraction, f"distilling, step {now.step} of {config.steps}{attempt}")
         if now.message:
             warnings.warn(now.message, stacklevel=2)
         if run is not None and diary is not None:
