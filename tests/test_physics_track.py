@@ -227,7 +227,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(fox, walk, tmp_path):
         if fraction > 0.9:
             raise Stop
 
-    file = tmp_path / "run.pt"
+    file = tmp_path / "run.npz"
     with pytest.raises(Stop):
         track(fox, short, make_engine, config, checkpoint=file, progress=stop)
     resumed = track(fox, short, make_engine, config, checkpoint=file)
@@ -337,7 +337,7 @@ def test_settings_that_make_no_sense_are_refused():
 
 
 def test_a_file_that_is_no_run_is_not_taken_for_one(tmp_path):
-    file = tmp_path / "run.pt"
+    file = tmp_path / "run.npz"
     file.write_bytes(b"not a run")
     with pytest.raises(JigdollError, match="no tracking run"):
         Checkpoint(file, key=("x",))

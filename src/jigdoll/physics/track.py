@@ -299,7 +299,7 @@ def _resume(
     spin.data.copy_(inner["spin"])
     optimizer.load_state_dict(inner["adam"])
     schedule.load_state_dict(inner["schedule"])
-    return inner["at"], inner["best"], list(inner["losses"])
+    return inner["at"], tuple(inner["best"]), list(inner["losses"])
 
 
 class _Measure:
