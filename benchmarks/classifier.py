@@ -127,7 +127,7 @@ def train(count: int, epochs: int, batch: int = 24) -> None:
             loss.backward()
             optimiser.step()
             schedule.step()
-            total += float(loss)
+            total += float(loss.detach())
         print(
             f"epoch {epoch}: loss {total / (count // batch):.3f}, {time.process_time() - start:.0f} CPU s", flush=True
         )
@@ -145,6 +145,9 @@ def main() -> None:
     torch.set_num_threads(1)
     if options.train:
         train(options.clips, options.epochs)
+    if not WEIGHTS.exists():
+        print(f"there is no {WEIGHTS.name} yet: --train makes it (about 20 CPU minutes)")
+        return
     videos, labels = clips(120 if options.quick else 600, seed=2)
     names, _ = name_actions(load_classifier(), videos.float() / 255)
     right = {name: [] for name in CLASSES}

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from classifier import CLASS_OF, load_classifier, name_actions
 from jigdoll import zoo
+from jigdoll.errors import JigdollError
 from jigdoll.prior.captions import HELD_OUT_SPECIES, negative_of
 from jigdoll.prior.pocket_data import Recipe, bind, draw, find_limbs, long_clip, spoil, take
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
@@ -173,7 +174,12 @@ def cost(prior: PocketPrior) -> float:
 def main(options: Options) -> None:
     """Print the tables."""
     torch.set_num_threads(1)
-    console, prior = Console(), open_pocket(options.weights)
+    console = Console()
+    try:
+        prior = open_pocket(options.weights)
+    except JigdollError as error:
+        console.print(f"nothing to measure: {error}", highlight=False)
+        return
     clips = show(options)
     results = knowledge(prior, clips)
     table = Table("walk against", *(f"t={level:g}" for level in LEVELS), "levels used", title="AUC, held-out species")

@@ -22,6 +22,7 @@ from torch import Tensor
 from classifier import CLASS_OF, CLASSES, load_classifier, name_actions
 from jigdoll import zoo
 from jigdoll.distill.config import DistillConfig
+from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, walk_check
 from jigdoll.pipeline import animate
@@ -123,6 +124,11 @@ def main(options: Options) -> None:
     """Print the tables."""
     torch.set_num_threads(1)
     console = Console()
+    try:
+        open_pocket(options.weights)
+    except JigdollError as error:
+        console.print(f"nothing to measure: {error}", highlight=False)
+        return
     rows = walks(options, console)
     columns = (
         "species",
