@@ -137,7 +137,8 @@ class Pool:
         chosen = torch.randperm(len(self.clips), generator=generator)[: self.config.batch].tolist()
         video = torch.stack([self.clips[i].video for i in chosen]).float() / 127.5 - 1
         words = [getattr(self.clips[i], name) for name in ("caption", "wrong_caption") for i in chosen]
-        return video, *to_ids(words).split(len(chosen))
+        ids, others = to_ids(words).split(len(chosen))
+        return video, ids, others
 
 
 def diffusion_loss(
