@@ -117,12 +117,12 @@ def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:
         f"{escaped(asset.name)}: {escaped(verdict.name)}  ({frames}, body length {verdict.body_length:.2f} m{travel})"
     )
     table = Table(title=title)
-    table.add_column("")
-    table.add_column("clip", justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("clip", justify="right", no_wrap=True)
     if beside is not None:
         table.add_column(escaped(beside.name), justify="right")
     table.add_column("", no_wrap=True)
-    table.add_column("", style="dim", no_wrap=True)
+    table.add_column("", style="dim")
     group = ""
     for row in rows_of(verdict):
         if group and row.group != group:
