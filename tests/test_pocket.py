@@ -157,7 +157,7 @@ def test_the_loss_falls_when_the_network_learns_one_clip() -> None:
     optimiser = torch.optim.Adam(net.parameters(), 1e-2)
     losses = []
     for _ in range(80):
-        loss, bands = diffusion_loss(net, video, ids, ids, config, generator)
+        loss, bands = diffusion_loss(net, video, ids, config, generator)
         assert float(bands[1].sum()) == 4
         optimiser.zero_grad()
         loss.backward()

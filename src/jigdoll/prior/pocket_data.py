@@ -67,8 +67,6 @@ class Sample:
 
     video: UInt8[Tensor, "frames height width 3"]
     caption: str
-    wrong_caption: str
-    """Of the same creature: natural motion where this is not, or unnatural or another action where this is."""
     action: str
     kind: str
     """"natural", or the kind of mistake."""
@@ -103,26 +101,18 @@ def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> I
             pose = take(clip, recipe, generator) if natural else spoil(asset, clip, legs, kind, recipe, generator)
             video = draw(splats, asset, pose, recipe, generator)
             who = {"species": asset.name, "family": species_named(asset.name).family}
-            captions = _captions(who, action, kind, tempo, actions(asset), generator)
-            yield Sample((video * 255).round().clamp(0, 255).to(torch.uint8), *captions, action, kind, asset.name)
+            caption = _caption(who, action, kind, tempo, generator)
+            yield Sample((video * 255).round().clamp(0, 255).to(torch.uint8), caption, action, kind, asset.name)
             shown += 1
 
 
-def _captions(
-    who: dict[str, str], action: str, kind: str, tempo: float, able: tuple[str, ...], generator: torch.Generator
-) -> tuple[str, str]:
-    """What is shown, in words, and words that would be wrong."""
-    natural = write_caption(generator, **who, action=action, tempo=tempo)
-    if kind != "natural":
-        return write_negative(generator, **who, action=action, kind=_WORD.get(kind, kind)), natural
-    others = tuple(other for other in able if _ALIKE.get(other, other) != _ALIKE.get(action, action))
-    if _between(generator) < 0.35:
-        return natural, write_caption(generator, **who, action=_pick(generator, others), tempo=0.0)
-    mistake = _pick(generator, tuple(_WORD.get(kind, kind) for kind in NEGATIVES))
-    return natural, write_negative(generator, **who, action=action, kind=mistake)
+def _caption(who: dict[str, str], action: str, kind: str, tempo: float, generator: torch.Generator) -> str:
+    """What is shown, in words."""
+    if kind == "natural":
+        return write_caption(generator, **who, action=action, tempo=tempo)
+    return write_negative(generator, **who, action=action, kind=_WORD.get(kind, kind))
 
 
-_ALIKE = {"trot": "run", "gallop": "run", "hop": "jump"}
 _WORD = {"moonwalk": "reversed", "small": "glide"}
 
 

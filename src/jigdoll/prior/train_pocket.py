@@ -17,7 +17,6 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.multiprocessing.spawn import spawn
@@ -54,10 +53,6 @@ class TrainConfig:
     null_share: float = 0.12
     """Share of captions left empty, for classifier-free guidance."""
     word_drop: float = 0.3
-    contrast: float = 0.0
-    """Weight of telling each clip's caption from that of something else; 0 does without, in half of the time."""
-    sharpness: float = 60.0
-    """A gap of one part in this counts as a fairly sure answer."""
     fresh: int = 2
     """New clips per process and step; the others come from the pool of recent ones."""
     pool: int = 1500
@@ -95,8 +90,8 @@ def train(rank: int, config: TrainConfig, meeting: Path) -> None:
     since = {"save": time.monotonic(), "sheet": 0.0, "start": time.monotonic()}
     first, errors = state.step, torch.zeros(2, BANDS)
     while state.step < config.steps:
-        video, ids, others = clips.batch(generator)
-        loss, error = diffusion_loss(state.net, video, ids, others, config, generator)
+        video, ids = clips.batch(generator)
+        loss, error = diffusion_loss(state.net, video, ids, config, generator)
         loss.backward()
         errors = 0.98 * errors + error
         state.update()
@@ -131,45 +126,33 @@ class Pool:
                 self.clips[self.place] = clip
                 self.place = (self.place + 1) % self.config.pool
 
-    def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Videos in -1..1, the ids of their words, and those of words that would be wrong."""
+    def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Videos in -1..1 and the ids of their words."""
         self.add(self.config.fresh)
         chosen = torch.randperm(len(self.clips), generator=generator)[: self.config.batch].tolist()
         video = torch.stack([self.clips[i].video for i in chosen]).float() / 127.5 - 1
-        words = [getattr(self.clips[i], name) for name in ("caption", "wrong_caption") for i in chosen]
-        ids, others = to_ids(words).split(len(chosen))
-        return video, ids, others
+        return video, to_ids([self.clips[i].caption for i in chosen])
 
 
 def diffusion_loss(
     net: PocketNet,
     video: Float[Tensor, "batch frames height width 3"],
     ids: Int[Tensor, "batch tokens 2"],
-    others: Int[Tensor, "batch tokens 2"],
     config: TrainConfig,
     generator: torch.Generator,
 ) -> tuple[Tensor, Float[Tensor, "2 bands"]]:
-    """The squared error of v, capped where the noise is small, and how well it tells right words from wrong ones.
-
-    The second part (weight `contrast`) is the logistic loss of the gap that guidance feeds on: how much worse a clip is
-    denoised with a caption of something else. Also returns the error of x0 by noise level, with counts.
-    """
+    """The squared error of v, capped where the noise is small; and the error of x0 by noise level, with counts."""
     count = len(video)
     level = (torch.arange(count) + torch.rand(count, generator=generator)) / count
     level = level[torch.randperm(count, generator=generator)] ** 0.75  # more often where motion is decided
     alpha, sigma = (x[:, None, None, None, None] for x in signal_and_noise(level, shift=config.model.shift))
     noisy = alpha * video + sigma * torch.randn(video.shape, generator=generator)
     null = torch.rand(count, generator=generator) < config.null_share
-    texts = net.text(
-        torch.cat([ids * (~null)[:, None, None], others]), drop=config.word_drop, generator=generator
-    ).split(count)
-    squares = [(net(noisy, level, text) - video).square() for text in texts[: 2 if config.contrast else 1]]
-    error = squares[0].mean((1, 2, 3, 4))
-    focused = [(square * focus(config.model)[..., None]).mean((1, 2, 3, 4)) for square in squares]
-    loss = (focused[0] / sigma.flatten().square().clamp(min=0.2)).mean()
-    if config.contrast:
-        gap = (focused[1] - focused[0]) / focused[0].detach()
-        loss = loss + config.contrast * (F.softplus(-config.sharpness * gap) * ~null).mean()
+    text = net.text(ids * (~null)[:, None, None], drop=config.word_drop, generator=generator)
+    square = (net(noisy, level, text) - video).square()
+    error = square.mean((1, 2, 3, 4))
+    focused = (square * focus(config.model)[..., None]).mean((1, 2, 3, 4))
+    loss = (focused / sigma.flatten().square().clamp(min=0.2)).mean()
     band = (level * BANDS).long().clamp(max=BANDS - 1)
     sums = torch.zeros(2, BANDS).index_add(1, band, torch.stack([error.detach(), torch.ones(count)]))
     return loss, sums
