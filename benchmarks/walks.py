@@ -109,7 +109,7 @@ def other_actions(options: Options) -> list[dict]:
     for name in EIGHT[:1] if options.quick else EIGHT:
         for action, words in ACTIONS.items():
             asset, motion, _ = distilled(name, words, options)
-            style = ClipStyle("clay", 56, 40, azimuth=(90.0, 70.0, 110.0))
+            style = ClipStyle("motion", 56, 40, azimuth=(90.0, 70.0, 110.0))
             pose = motion.pose
             every = max(1, round(motion.fps / 12))
             short = Motion(type(pose)(pose.root[::every][:24], pose.rotations[::every][:24]), 12.0, motion.name)

@@ -36,7 +36,7 @@ def check_video_prior(
 
 def _check_defaults(prior: VideoPrior) -> None:
     defaults = prior.defaults
-    assert defaults.look in ("clay", "color")
+    assert defaults.look in ("clay", "motion", "color")
     assert min(defaults.frames, defaults.width, defaults.height) >= 1
     assert defaults.fps > 0 and defaults.guidance >= 1
     assert 0 <= defaults.levels[0] < defaults.levels[1] <= 1

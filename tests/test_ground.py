@@ -188,7 +188,7 @@ def nodding(frames: int) -> Motion:
     return Motion(Pose(torch.stack([0 * angle, 0 * angle, angle], -1), turns), 12.0, asset.name)
 
 
-@pytest.mark.parametrize("mode", ["mesh", "splats", "clay"])
+@pytest.mark.parametrize("mode", ["mesh", "splats", "clay", "motion"])
 def test_a_clip_has_the_asked_shape_and_shows_the_asset_on_the_ground(mode):
     style = ClipStyle(mode=mode, width=40, height=32, azimuth=(30.0, 120.0))
     frames = draw_clip(box_asset(), nodding(3), style=style)
@@ -201,7 +201,7 @@ def test_a_clip_has_the_asked_shape_and_shows_the_asset_on_the_ground(mode):
     assert float((middle - sky).abs().sum(-1).min()) > 0.1
 
 
-@pytest.mark.parametrize("mode", ["splats", "clay"])
+@pytest.mark.parametrize("mode", ["splats", "clay", "motion"])
 def test_gradients_of_a_clip_reach_the_pose(mode):
     motion, asset = nodding(2), box_asset()
     rotations = motion.pose.rotations.clone().requires_grad_()
@@ -223,7 +223,7 @@ def test_a_single_pose_and_rest_are_clips_of_one_frame():
         draw_clip(asset, Pose(torch.zeros(2, 3, 3), torch.zeros(2, 3, 2, 4)), style=style)
 
 
-@pytest.mark.parametrize("mode", ["mesh", "clay"])
+@pytest.mark.parametrize("mode", ["mesh", "clay", "motion"])
 def test_a_clip_in_pieces_is_the_whole_clip(mode):
     style = ClipStyle(mode=mode, width=24, height=20, azimuth=(30.0, 120.0))
     asset, motion = box_asset(), nodding(5)

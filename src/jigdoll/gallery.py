@@ -37,7 +37,7 @@ def film(
     asset: RiggedAsset,
     motion: Motion | None = None,
     *,
-    mode: Literal["mesh", "splats", "clay"] = "mesh",
+    mode: Literal["mesh", "splats", "clay", "motion"] = "mesh",
     size: tuple[int, int] = (480, 360),
     azimuth: float = 60.0,
     elevation: float = 12.0,

@@ -255,8 +255,8 @@ class Limb:
 class PriorDefaults:
     """What a video prior was trained to see, and how to guide with it."""
 
-    look: Literal["clay", "color"]
-    """Splats as one shaded material, or in their own colours."""
+    look: Literal["clay", "motion", "color"]
+    """Splats as one shaded material, coloured by how they move, or in their own colours (`render.draw.ClipStyle`)."""
     frames: int
     fps: float
     width: int

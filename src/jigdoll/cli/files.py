@@ -99,7 +99,7 @@ def render(
     /,
     *,
     action: str | None = None,
-    mode: Literal["mesh", "splats", "clay"] = "mesh",
+    mode: Literal["mesh", "splats", "clay", "motion"] = "mesh",
     size: tuple[int, int] = (480, 360),
     azimuth: float = 60.0,
     elevation: float = 12.0,
@@ -120,7 +120,7 @@ def render(
         target: .mp4, .gif or .webp for a film, .png for a contact sheet.
         clip: A clip of the file by name, or a motion file; a turntable where the character has none.
         action: For zoo:NAME: the reference gait to show.
-        mode: Textured triangles, Gaussian splats, or splats in clay.
+        mode: Textured triangles, Gaussian splats, splats in clay, or splats coloured by how they move.
         size: Width and height [px].
         azimuth: Where the camera stands [degrees]: 0 sees the face, 90 the left side.
         elevation: How high it stands [degrees].

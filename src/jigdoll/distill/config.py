@@ -117,6 +117,8 @@ class DistillConfig:
     mirror: bool = True
     """Look from the right side in half of the views."""
     splats: int = 1000
+    board: bool = True
+    """Show the checkerboard ground."""
     shadow: bool = True
     width: int | None = None
     """[px]; the prior's own by default."""
@@ -174,11 +176,12 @@ def settle(config: DistillConfig, prior: PriorDefaults, tempo: Tempo, *, legs: i
     """The configuration with every None filled in by what suits the prior, the verb's family and the number of legs."""
     form = config.form or prior.form
     low, high = prior.levels
+    guidance = prior.guidance if config.guidance is None else config.guidance
     suits: dict[str, object] = {
         "form": form,
         "basis": "fourier" if config.loop else "stride" if tempo.family in ("walk", "run") else "dct",
-        "guidance": {"flow": 25.0, "fit": 2.5}.get(form, prior.guidance),
-        "guidance_end": {"flow": 12.0}.get(form, config.guidance or prior.guidance if form != "fit" else 2.5),
+        "guidance": {"flow": 25.0, "fit": 2.5}.get(form, guidance),
+        "guidance_end": {"flow": 12.0, "fit": 2.5}.get(form, guidance),
         "level_low": low,
         "level_high": high,
         "level_high_end": low + 0.5 * (high - low),

@@ -85,7 +85,7 @@ def set_stage(
     splats = bind(asset, count=config.splats, seed=0) if splats is None else splats
     step = max(1, splats.means.shape[0] // _PROBES)
     probes = select(splats, torch.arange(0, splats.means.shape[0], step))
-    clay = prior.defaults.look == "clay"
+    look = prior.defaults.look
     assert config.width is not None and config.height is not None and config.negative_prompt is not None
     return Stage(
         config=config,
@@ -100,9 +100,13 @@ def set_stage(
         probes=probes,
         glide=deform(probes.means, probes.weights, skin_transforms(trajectory.skeleton, glide_pose(trajectory))),
         T_joint_world_rest=rigid_inverse(rest_transforms(trajectory.skeleton)),
-        ground=quiet_ground(splats.means) if clay else fitting_ground(splats.means),
+        ground=fitting_ground(splats.means) if look == "color" else quiet_ground(splats.means),
         style=ClipStyle(
-            mode="clay" if clay else "splats", width=config.width, height=config.height, shadow=config.shadow
+            mode="splats" if look == "color" else look,
+            width=config.width,
+            height=config.height,
+            ground=config.board,
+            shadow=config.shadow,
         ),
         rasterizer=rasterizer,
     )

@@ -223,11 +223,11 @@ def _added(
 def draw(
     splats: SkinnedGaussians, asset: RiggedAsset, pose: Pose, recipe: Recipe, generator: torch.Generator
 ) -> Float[Tensor, "frames height width 3"]:
-    """The clip in clay on the checkerboard from a random place on either side, most often low and square to it."""
+    """The clip in the colours of motion from a random place on either side, most often low and square to it."""
     off = _between(generator, -1.0, 1.0)
     side = _pick(generator, (90.0, 90.0, 270.0)) + recipe.off_side * off * abs(off)
     style = ClipStyle(
-        "clay",
+        "motion",
         recipe.width,
         recipe.height,
         azimuth=(side,),

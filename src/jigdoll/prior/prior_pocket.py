@@ -30,10 +30,10 @@ class PocketPrior:
 
     @property
     def defaults(self) -> PriorDefaults:
-        """Clay on a checkerboard, as in training."""
+        """The colours of motion on a checkerboard, as in training."""
         config = self.net.config
         return PriorDefaults(
-            look="clay",
+            look="motion",
             frames=config.frames,
             fps=config.fps,
             width=config.width,

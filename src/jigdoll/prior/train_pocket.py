@@ -88,8 +88,10 @@ def train(rank: int, config: TrainConfig, meeting: Path) -> None:
     clips = Pool(config, seed=2 * place)
     generator = torch.Generator().manual_seed(2 * place + 1)
     since = {"save": time.monotonic(), "sheet": 0.0, "start": time.monotonic()}
-    first, errors = state.step, torch.zeros(2, BANDS)
+    first, errors, parent = state.step, torch.zeros(2, BANDS), os.getppid()
     while state.step < config.steps:
+        if os.getppid() != parent:
+            return  # nobody is there to stop this process any more
         video, ids = clips.batch(generator)
         loss, error = diffusion_loss(state.net, video, ids, config, generator)
         loss.backward()

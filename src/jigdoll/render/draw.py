@@ -10,10 +10,9 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
-from jigdoll.math.rotations import quaternion_to_matrix
 from jigdoll.math.transforms import apply
 from jigdoll.protocols import Rasterizer
-from jigdoll.render.camera import box_center, fit_orbit, follow
+from jigdoll.render.camera import fit_orbit, follow
 from jigdoll.render.ground import (
     Ground,
     cast_shadow,
@@ -24,27 +23,27 @@ from jigdoll.render.ground import (
     hide_below_ground,
     quiet_ground,
 )
-from jigdoll.render.mesh import CLAY, Look, light_on, render_mesh
+from jigdoll.render.mesh import Look, render_mesh
 from jigdoll.render.rasterizer import default_rasterizer
+from jigdoll.render.tints import by_motion, in_clay
 from jigdoll.rig.kinematics import forward, rest_pose, skin_transforms
 from jigdoll.rig.limbs import read_name
 from jigdoll.skin.deform import deform, deform_mesh
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
-from jigdoll.types import Camera, Gaussians, Motion, Pose, RiggedAsset, Skeleton, SkinnedGaussians
+from jigdoll.types import Camera, Motion, Pose, RiggedAsset, Skeleton, SkinnedGaussians
 
 BACKGROUND = (0.93, 0.94, 0.96)
-LEFT_TINT = (0.12, 0.38, 0.85)
-RIGHT_TINT = (0.85, 0.16, 0.14)
 
 
 @dataclass(frozen=True)
 class ClipStyle:
     """How a clip is drawn."""
 
-    mode: Literal["mesh", "splats", "clay"] = "mesh"
+    mode: Literal["mesh", "splats", "clay", "motion"] = "mesh"
     """mesh: textured, shaded triangles, for the final picture. splats: the splats in their own colours. clay: the
-    splats as one shaded material, for guidance. The last two are differentiable in the pose."""
+    splats as one shaded material. motion: the splats coloured by side and by how they move over the ground, for the
+    pocket prior. All but the first are differentiable in the pose."""
     width: int = 320
     height: int = 240
     azimuth: tuple[float, ...] = (60.0,)
@@ -118,14 +117,15 @@ def draw_clip_in_pieces(
         shape = deform(points, weights, skin_transforms(asset.skeleton, pose))
         camera, ground = _following(shape, style), _ground_under(shape, style)
         for start in range(0, shape.shape[0], piece):
-            here = slice(start, start + piece)
+            first = max(0, start - 1)  # the neighbours tell how the frames at the ends move
+            here = slice(first, start + piece + 1)
             seen = Camera(camera.T_camera_world[:, here], camera.K[:, here], camera.width, camera.height)
             fields = (pose.root, pose.rotations, pose.offsets, pose.scales)
             part = Pose(*(None if field is None else field[here] for field in fields))  # type: ignore[arg-type]
             frames = draw_clip(
                 asset, part, style=style, splats=splats, rasterizer=rasterizer, camera=seen, ground=ground
             )
-            yield to_uint8(frames)
+            yield to_uint8(frames[:, start - first : start - first + piece])
 
 
 def draw_splats(
@@ -144,6 +144,8 @@ def draw_splats(
     ground = _ground_under(shape, style) if ground is None else ground
     if style.mode == "clay":
         gaussians = in_clay(splats, gaussians, transforms, camera, depth_cue=style.depth_cue)
+    elif style.mode == "motion":
+        gaussians = by_motion(splats, gaussians)
     if style.ground:
         gaussians = hide_below_ground(gaussians)
     rasterizer = default_rasterizer(shape.device) if rasterizer is None else rasterizer
@@ -161,54 +163,6 @@ def _background(
         return shape.new_tensor(BACKGROUND).expand(camera.height, camera.width, 3)
     shadow = cast_shadow(shape, faces=faces, ground=ground) if style.shadow else None
     return draw_ground(camera, ground=ground, shadow=shadow)
-
-
-def in_clay(
-    splats: SkinnedGaussians,
-    gaussians: Gaussians,
-    transforms: Float[Tensor, "frames joints 4 4"],
-    camera: Camera,
-    *,
-    depth_cue: float = 0.35,
-) -> Gaussians:
-    """The posed splats as one warm material under fixed lights, near parts brighter than far ones.
-
-    Parts left and right of the middle are tinted, and what stands on the ground is deep in its tint: which leg is
-    which, and what the foot does, can then be read from a picture of 50 pixels. A splat's own z axis is its outward
-    normal (see `splats.bind`); it is carried along by the blended rotations. The colours hold no gradient: guidance
-    moves the shape, not the shading.
-    """
-    with torch.no_grad():
-        turns = transforms.detach().clone()
-        turns[..., :3, 3] = 0
-        rest_normals = quaternion_to_matrix(splats.quats.detach())[:, :, 2]
-        bright = light_on(deform(rest_normals, splats.weights, turns))
-        means = gaussians.means.detach()
-        size = float((splats.means.amax(0) - splats.means.amin(0)).norm()) if means.shape[-2] else 1.0
-        T = camera.T_camera_world
-        relative = means - box_center(means)[..., None, :]
-        nearer = -(T[..., 2, None, :3] * relative).sum(-1) / max(size, 1e-9)
-        bright = bright * (1 + depth_cue * torch.tanh(6 * nearer))
-        colors = (bright[..., None] * _clay_of(splats.means.detach())).clamp(0, 1)
-    shape = colors.shape[:-1]
-    return Gaussians(
-        gaussians.means.expand(*shape, 3), gaussians.covariances.expand(*shape, 3, 3), gaussians.opacities, colors
-    )
-
-
-def _clay_of(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, "gaussians 3"]:
-    """The material of each splat by where it lies at rest: left bluish, right reddish, deeper towards the feet."""
-    if means.shape[0] == 0:
-        return means
-    low, high = means.amin(0), means.amax(0)
-    size = (high - low).norm().clamp(min=1e-9)
-    side = torch.tanh((means[:, 0] - 0.5 * (low[0] + high[0])) / (0.04 * size))
-    height = (means[:, 1] - low[1]) / (high[1] - low[1]).clamp(min=1e-9)
-    foot = torch.sigmoid((0.14 - height) / 0.03)
-    leg = torch.sigmoid((0.45 - height) / 0.06)
-    depth = (side.abs() * (0.25 + 0.25 * leg + 0.5 * foot))[:, None]
-    tint = torch.where(side[:, None] > 0, means.new_tensor(LEFT_TINT), means.new_tensor(RIGHT_TINT))
-    return torch.lerp(means.new_tensor(CLAY).expand_as(tint), tint, depth)
 
 
 def draw_bones(
@@ -308,7 +262,7 @@ def _frames(skeleton: Skeleton, motion: Motion | Pose | None) -> Pose:
 
 
 def _ground_under(shape: Float[Tensor, "frames points 3"], style: ClipStyle) -> Ground:
-    return quiet_ground(shape) if style.mode == "clay" else fitting_ground(shape)
+    return quiet_ground(shape) if style.mode in ("clay", "motion") else fitting_ground(shape)
 
 
 def _following(shape: Float[Tensor, "frames points 3"], style: ClipStyle) -> Camera:

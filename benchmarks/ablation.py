@@ -1,0 +1,170 @@
+"""What each part of the recipe brings: AKD's ablations on our prior.
+
+    python benchmarks/ablation.py [--quick] [--json FILE] [--sheet FILE] [--species fox human] [--other-prior NAME]
+
+Distils the same sentence with one thing changed at a time and judges the clips without any model. The rows follow the
+paper: no ground in the picture, no ground loss, one value per frame with and without smoothness, other bases, SDS
+against CSD; and ours: no negative text, no foot losses, no prior at all. `--other-prior` adds a row with another video
+model (a name or file that `jigdoll animate --prior` takes). `--sheet` draws the clips, one row each.
+"""
+
+import json as json_module
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from jigdoll import zoo
+from jigdoll.distill.config import DistillConfig
+from jigdoll.errors import JigdollError
+from jigdoll.formats.video import write_picture
+from jigdoll.judge import judge, walk_check
+from jigdoll.pipeline import animate, open_teacher
+from jigdoll.prior.prior_pocket import open_pocket
+from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, to_uint8
+from jigdoll.types import Motion, RiggedAsset
+from jigdoll.zoo.gaits import reference_motion
+
+NO_FEET = {"contact": 0.0, "support": 0.0, "lift": 0.0, "relay": 0.0, "momentum": 0.0}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "the recipe": {},
+    "no ground in the picture": {"board": False},
+    "no ground loss": {"ground": 0.0},
+    "per frame, smooth": {"basis": "frames", "smooth": 3000.0},
+    "per frame, not smooth": {"basis": "frames", "smooth": 0.0},
+    "cosines (dct)": {"basis": "dct"},
+    "splines": {"basis": "spline"},
+    "sds, scale 7.5": {"form": "sds", "guidance": 7.5},
+    "sds, scale 100": {"form": "sds", "guidance": 100.0},
+    "no negative text": {"negative_prompt": ""},
+    "no foot losses": NO_FEET,
+    "no prior": {"guidance": 0.0},
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to run."""
+
+    quick: bool = False
+    """Three rows of few steps."""
+    json: Path | None = None
+    sheet: Path | None = None
+    species: tuple[str, ...] = ("fox",)
+    other_prior: str | None = None
+    weights: Path | None = None
+    """Of another pocket prior than the shipped one."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant on one character."""
+
+    variant: str
+    species: str
+    alternation: tuple[float, ...]
+    """Of each pair of legs; -1 is exactly out of step."""
+    direction: float
+    skate: float
+    penetration: float
+    jerk: float
+    swing: tuple[float, ...]
+    """Against the reference gait."""
+    passed: bool
+    seconds: float
+    """CPU."""
+
+
+def run(variant: str, changes: dict[str, Any], name: str, options: Options) -> tuple[Row, np.ndarray]:
+    """Distil one variant and judge it."""
+    asset, start = zoo.make(name), time.process_time()
+    settings = replace(DistillConfig(), **changes)
+    if options.quick:
+        settings = replace(settings, iterations=10, settle=30)
+    other = variant == "another prior"
+    teacher = open_teacher(options.other_prior or "") if other else open_pocket(options.weights)
+    prompt = f"a {name.replace('_', ' ')} walks"
+    motion = animate(asset, prompt, prior=teacher, settings=settings, seed=options.seed).motion
+    seconds = time.process_time() - start
+    reference, verdict = judge(asset, reference_motion(asset, "walk", seconds=2.0, fps=24.0)), judge(asset, motion)
+    legs, truth = ([pair for pair in v.pairs if pair.kind == "leg"] for v in (verdict, reference))
+    row = Row(
+        variant,
+        name,
+        tuple(pair.alternation for pair in legs),
+        min(leg.direction for leg in verdict.legs),
+        verdict.skate_ratio,
+        verdict.penetration,
+        verdict.angle_jerk,
+        tuple(a.amplitude / b.amplitude for a, b in zip(legs, truth, strict=True)),
+        walk_check(verdict, reference).passed,
+        seconds,
+    )
+    return row, picture(asset, motion)
+
+
+def picture(asset: RiggedAsset, motion: Motion) -> np.ndarray:
+    """Eight frames in a row."""
+    frames = draw_clip(asset, motion, style=ClipStyle("mesh", 160, 120, azimuth=(70.0,)))[0]
+    return np.concatenate(list(to_uint8(frames[:: max(1, len(frames) // 8)][:8])), axis=1)
+
+
+def show(rows: list[Row], console: Console) -> None:
+    """The table."""
+    table = Table(title="One thing changed at a time")
+    for column in ("variant", "species", "alternation", "direction", "skate", "through the floor", "jerk", "swing"):
+        table.add_column(column)
+    table.add_column("passes")
+    table.add_column("CPU s")
+    for row in rows:
+        numbers = (f"{row.direction:.2f}", f"{row.skate:.2f}", f"{row.penetration:.2%}", f"{row.jerk:.2f}")
+        table.add_row(
+            row.variant,
+            row.species,
+            " ".join(f"{a:+.2f}" for a in row.alternation),
+            *numbers,
+            " ".join(f"{a:.2f}" for a in row.swing),
+            "yes" if row.passed else "no",
+            f"{row.seconds:.0f}",
+        )
+    console.print(table)
+
+
+def main(options: Options) -> None:
+    """Run the variants, print the table."""
+    torch.set_num_threads(1)
+    console = Console(width=140)
+    try:
+        open_pocket(options.weights)
+    except JigdollError as error:
+        console.print(f"nothing to measure: {error}", highlight=False)
+        return
+    variants = dict(VARIANTS)
+    if options.other_prior:
+        variants["another prior"] = {}
+    if options.quick:
+        variants = {name: variants[name] for name in ("the recipe", "no foot losses", "no prior")}
+    rows, pictures = [], []
+    for name in options.species:
+        for variant, changes in variants.items():
+            row, drawn = run(variant, changes, name, options)
+            rows.append(row)
+            pictures.append(drawn)
+            console.print(row, highlight=False)
+            if options.json:
+                options.json.write_text(json_module.dumps([asdict(row) for row in rows], indent=1))
+    show(rows, console)
+    if options.sheet:
+        labels = [f"{row.species}: {row.variant}" for row in rows]
+        write_picture(options.sheet, contact_sheet(pictures, 1, labels))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

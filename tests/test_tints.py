@@ -1,0 +1,71 @@
+"""The colours that guidance looks at."""
+
+import math
+
+import torch
+
+from jigdoll import zoo
+from jigdoll.render.tints import PACE, by_motion
+from jigdoll.rig.kinematics import rest_pose, skin_transforms
+from jigdoll.splats.bind import bind
+from jigdoll.splats.pose import pose_by_transforms
+from jigdoll.types import Pose
+from jigdoll.zoo.gaits import reference_clip
+
+DOG = zoo.make("dog")
+SPLATS = bind(DOG, count=200)
+
+
+def colors_of(pose):
+    return by_motion(SPLATS, pose_by_transforms(SPLATS, skin_transforms(DOG.skeleton, pose))).colors
+
+
+def gliding(step, turn=0.0, frames=4):
+    """The rest pose turned about the vertical and moved on by `step` in each frame."""
+    still = rest_pose(DOG.skeleton, frames=frames)
+    rotations = still.rotations.clone()
+    half = torch.tensor([math.cos(turn / 2), 0.0, math.sin(turn / 2), 0.0])
+    rotations[:, 0] = half
+    return Pose(torch.arange(frames)[:, None] * torch.tensor(step), rotations)
+
+
+def test_what_stands_is_grey_but_for_its_side():
+    colors = colors_of(gliding([0.0, 0.0, 0.0]))
+    torch.testing.assert_close(colors[..., 1:], torch.full_like(colors[..., 1:], 0.5))
+    left = SPLATS.means[:, 0] > 0.05
+    assert float(colors[:, left, 0].max()) < 0.5 < float(colors[:, SPLATS.means[:, 0] < -0.05, 0].min())
+
+
+def test_the_way_ahead_is_green_wherever_the_body_faces_and_backwards_is_not():
+    size = float((SPLATS.means.amax(0) - SPLATS.means.amin(0)).norm())
+    expected = 0.5 + 0.45 * math.tanh(1.0)
+    for turn in (0.0, 1.0, math.pi):
+        step = [PACE * size * math.sin(turn), 0.0, PACE * size * math.cos(turn)]
+        green = colors_of(gliding(step, turn))[..., 1]
+        torch.testing.assert_close(green, torch.full_like(green, expected), atol=2e-3, rtol=0)
+        back = colors_of(gliding([-x for x in step], turn))[..., 1]
+        torch.testing.assert_close(back, torch.full_like(back, 1 - expected), atol=2e-3, rtol=0)
+
+
+def test_planted_feet_of_a_walk_are_grey_and_swinging_ones_green():
+    clip = reference_clip(DOG, "walk", seconds=2.0, fps=12.0).motion.pose
+    colors = colors_of(clip)
+    feet = SPLATS.means[:, 1] < 0.03 * float(SPLATS.means[:, 1].max())
+    green = colors[:, feet, 1]
+    assert float((green - 0.5).abs().quantile(0.3)) < 0.05  # in stance more than half of the time
+    assert float(green.quantile(0.95)) > 0.85
+
+
+def test_the_colours_hold_the_gradient_of_the_motion():
+    clip = reference_clip(DOG, "walk", seconds=0.5, fps=12.0).motion.pose
+    root = clip.root.double().requires_grad_()
+
+    def loss(root):
+        return colors_of(Pose(root.float(), clip.rotations))[2, :, 1].sum().double()
+
+    (gradient,) = torch.autograd.grad(loss(root), root)
+    ahead = torch.zeros_like(root)
+    ahead[3, 2] = 1e-3
+    with torch.no_grad():
+        change = (loss(root + ahead) - loss(root - ahead)) / 2e-3
+    torch.testing.assert_close(gradient[3, 2], change, rtol=0.02, atol=1e-3)
