@@ -3,7 +3,8 @@
     python benchmarks/physics.py [--quick] [--json FILE] [--sections speed gradients clipping tracking broken]
 
 Times are CPU seconds (process time) within one process: compare within a run. `tracking` and `broken` without --quick
-take minutes per clip; `--assets DIR` adds real mocap.
+take a minute or more per clip; `--assets DIR` adds real mocap. The file of --json is written after every row, and a row
+that it already holds is replaced: a table can be made in several runs.
 """
 
 import json as json_module
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import tyro
 from rich.console import Console
@@ -21,14 +23,14 @@ from jigdoll import zoo
 from jigdoll.asset.load import load_motion
 from jigdoll.export import resample
 from jigdoll.formats.video import write_picture
-from jigdoll.judge import judge
+from jigdoll.judge import judge, svg
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
-from jigdoll.physics.metrics import physical_verdict
 from jigdoll.physics.overlay import overlay
-from jigdoll.physics.track import TrackConfig, track
+from jigdoll.physics.reference import make_reference
+from jigdoll.physics.track import TrackConfig, _settle, _Window, track
 from jigdoll.render.draw import contact_sheet
 from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.retarget import retarget
@@ -39,9 +41,24 @@ GAITS = [
     (name, action) for name in ("fox", "horse", "human", "ostrich", "t_rex", "spider") for action in ("walk", "run")
 ]
 MOCAP = {"CMU walk": "cmu/02_01.bvh", "CMU run": "cmu/02_03.bvh", "CMU jump": "cmu/16_05.bvh"}
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12"'
+LOOK = "<style>.grid{stroke:#ddd}.axis{stroke:#999}.tick{fill:#666}.curve{fill:none;stroke-width:2}</style>"
+"""The chart's look where no page gives it one."""
 console = Console()
 FILMS: Path | None = None
-"""Where contact sheets of tracked clips go."""
+"""Where contact sheets of tracked clips, and the curves of clipping, go."""
+KEPT: Path | None = None
+"""Where rows go as they are measured."""
+
+
+def keep(section: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Write a row to the file at once, in the place of an earlier one of the same name."""
+    if KEPT is not None:
+        results = json_module.loads(KEPT.read_text()) if KEPT.exists() else {}
+        others = [other for other in results.get(section, []) if other["what"] != row["what"]]
+        results[section] = [*others, row]
+        KEPT.write_text(json_module.dumps(results, indent=1))
+    return row
 
 
 def standing(asset: RiggedAsset, substeps: int = 100) -> tuple[Bodies, NewtonEngine, torch.Tensor, torch.Tensor]:
@@ -107,16 +124,8 @@ def speed(quick: bool) -> list[dict[str, Any]]:
                 now = engine.step(now, aims)
             now.sum().backward()
 
-        rows.append(
-            {
-                "what": name,
-                "bodies": len(bodies),
-                "forward": rate(256, there, 4),
-                "both": rate(256, both, 4),
-                "plain_forward": plain_there,
-                "plain_both": plain_both,
-            }
-        )
+        row = {"what": name, "bodies": len(bodies), "forward": rate(256, there, 4), "both": rate(256, both, 4)}
+        rows.append(keep("speed", row | {"plain_forward": plain_there, "plain_both": plain_both}))
     table = Table(
         "",
         "bodies",
@@ -149,7 +158,8 @@ def speed(quick: bool) -> list[dict[str, Any]]:
             start = time.process_time()
             track(asset, motion, NewtonEngine, TrackConfig(iterations=iterations, growing=0.0))
             seconds.append(time.process_time() - start)
-        growth.append({"frames": frames, "iteration": (seconds[2] - seconds[1]) / 4})
+        row = {"what": f"{frames} frames", "frames": frames, "iteration": (seconds[2] - seconds[1]) / 4}
+        growth.append(keep("growth", row))
     table = Table("frames", "CPU s an iteration", "200 iterations, minutes", title="Tracking, fox of 26 bodies")
     for r in growth:
         table.add_row(str(r["frames"]), f"{r['iteration']:.3f}", f"{200 * r['iteration'] / 60:.1f}")
@@ -159,9 +169,9 @@ def speed(quick: bool) -> list[dict[str, Any]]:
 
 def gradients(quick: bool) -> list[dict[str, Any]]:
     """Analytic gradients against central differences, on the ground, without clipping."""
-    _, engine, state, row = standing(zoo.make("fox"), 128)
+    _, engine, state, held = standing(zoo.make("fox"), 128)
     for _ in range(20):
-        state = engine.step(state, row.repeat(32, 1))
+        state = engine.step(state, held.repeat(32, 1))
     generator = torch.Generator().manual_seed(0)
     pull = torch.randn(len(engine.bodies), 3, generator=generator)
     rows = []
@@ -171,35 +181,54 @@ def gradients(quick: bool) -> list[dict[str, Any]]:
         def rollout(offsets: torch.Tensor, chunks: int = chunks) -> torch.Tensor:
             now = state
             for k in range(chunks):
-                aims = torch.cat([row[:7], row[7:] + offsets[k * len(offsets) // chunks]]).repeat(32, 1)
+                aims = torch.cat([held[:7], held[7:] + offsets[k * len(offsets) // chunks]]).repeat(32, 1)
                 now = engine.step(now, aims)
             return (engine.rows(now)[:, :3].double() * pull).sum()
 
-        offsets = (0.01 * torch.randn(4, engine.dofs - 7, generator=generator)).requires_grad_()
-        (grad,) = torch.autograd.grad(rollout(offsets), offsets)
-        found, wanted = [], []
-        for _ in range(8):
-            way = torch.randn(offsets.shape, generator=generator)
-            way, h = way / way.norm(), 0.003
-            with torch.no_grad():
-                wanted.append(float(rollout(offsets + h * way) - rollout(offsets - h * way)) / (2 * h))
-            found.append(float((grad * way).sum()))
-        a, b = torch.tensor(found), torch.tensor(wanted)
-        rows.append(
-            {
-                "steps": steps,
-                "error": float((a - b).norm() / b.norm()),
-                "cosine": float(torch.cosine_similarity(a, b, 0)),
-                "norm": float(grad.norm()),
-            }
-        )
-    table = Table(
-        "steps", "relative error", "cosine", "norm", title="Gradient against finite differences, with contact"
-    )
+        offsets = 0.01 * torch.randn(4, engine.dofs - 7, generator=generator)
+        row = compared(rollout, offsets, generator, h=0.003)
+        rows.append(keep("gradients", {"what": f"{steps} steps, standing", **row}))
+    walk = reference_motion(zoo.make("fox"), "walk", seconds=0.125 if quick else 1.0, fps=24.0)
+    loss, offsets = clip_loss(zoo.make("fox"), walk)
+    row = compared(loss, offsets, generator, h=0.1)
+    rows.append(keep("gradients", {"what": f"distance to a walk, {128 * (len(walk) - 1)} steps", **row}))
+    table = Table("", "relative error", "cosine", "norm", title="Gradient against finite differences, with contact")
     for r in rows:
-        table.add_row(str(r["steps"]), f"{100 * r['error']:.2f} %", f"{r['cosine']:.5f}", f"{r['norm']:.2g}")
+        table.add_row(r["what"], f"{100 * r['error']:.2f} %", f"{r['cosine']:.5f}", f"{r['norm']:.2g}")
     console.print(table)
     return rows
+
+
+def compared(function: Any, offsets: torch.Tensor, generator: torch.Generator, *, h: float) -> dict[str, float]:
+    """The gradient along eight random directions against central differences."""
+    offsets = offsets.requires_grad_()
+    (grad,) = torch.autograd.grad(function(offsets), offsets)
+    found, wanted = [], []
+    for _ in range(8):
+        way = torch.randn(offsets.shape, generator=generator)
+        way = way / way.norm()
+        with torch.no_grad():
+            wanted.append(float(function(offsets + h * way) - function(offsets - h * way)) / (2 * h))
+        found.append(float((grad * way).sum()))
+    a, b = torch.tensor(found), torch.tensor(wanted)
+    error, cosine = float((a - b).norm() / b.norm()), float(torch.cosine_similarity(a, b, 0))
+    return {"error": error, "cosine": cosine, "norm": float(grad.norm())}
+
+
+def clip_loss(asset: RiggedAsset, motion: Motion) -> tuple[Any, torch.Tensor]:
+    """The mean distance to a whole clip, without clipping, as a function of the offsets of its controls."""
+    config, bodies = TrackConfig(clip=None), make_bodies(asset)
+    reference = make_reference(bodies, asset.skeleton, motion)
+    gains, substeps = _settle(reference, bodies, config, NewtonEngine)
+    window = _Window(reference, bodies, gains, substeps, config, NewtonEngine)
+    wished = reference.T_world_body[1:, :, :3, 3].float()
+
+    def loss(offsets: torch.Tensor) -> torch.Tensor:
+        states = window.rollout(window.start, window.controls(offsets))[1:]
+        places = torch.stack([window.engine.rows(state) for state in states])[..., :3]
+        return ((places - wished).double().norm(dim=-1) / bodies.length).mean()
+
+    return loss, torch.zeros(window.knots, window.base.shape[1] - 7)
 
 
 def clipping(quick: bool) -> list[dict[str, Any]]:
@@ -209,37 +238,47 @@ def clipping(quick: bool) -> list[dict[str, Any]]:
     rows = []
     ways = {"per chunk": {"clip": 0.1}, "only at the end": {"clip": 0.1, "clip_at_end": True}, "none": {"clip": None}}
     for name, options in ways.items():
-        config = TrackConfig(iterations=6 if quick else 60, **options)
+        config = TrackConfig(iterations=6 if quick else 60, growing=0.0, **options)
         done = track(asset, motion, NewtonEngine, config)
-        rows.append({"clip": name, "losses": list(done.losses)})
+        rows.append(keep("clipping", {"what": name, "losses": list(done.losses)}))
     table = Table("clipping", "first loss", "half way", "last", "best", title=f"{128 * (len(motion) - 1)} steps")
     for r in rows:
         curve = r["losses"]
-        table.add_row(r["clip"], *(f"{v:.4f}" for v in (curve[0], curve[len(curve) // 2], curve[-1], min(curve))))
+        table.add_row(r["what"], *(f"{v:.4f}" for v in (curve[0], curve[len(curve) // 2], curve[-1], min(curve))))
     console.print(table)
+    if FILMS is not None:
+        lines = [
+            svg.Line(r["what"], np.array(r["losses"]), color)
+            for r, color in zip(rows, ("#2b6cb0", "#c05621", "#718096"), strict=True)
+        ]
+        chart = svg.line_chart(lines, end=len(lines[0].y) - 1, x_label="iteration", y_label="loss", height=260)
+        (FILMS / "clipping.svg").write_text(chart.replace("<svg ", f"{SVG} ", 1).replace(">", f">{LOOK}", 1))
     return rows
 
 
-def measured(asset: RiggedAsset, motion: Motion, name: str, iterations: int, **options: Any) -> dict[str, Any]:
+def measured(section: str, asset: RiggedAsset, motion: Motion, name: str, iterations: int) -> dict[str, Any]:
     """Track one clip and judge it before and after."""
     start = time.process_time()
-    done = track(asset, motion, NewtonEngine, TrackConfig(iterations=iterations, **options))
-    row: dict[str, Any] = {"clip": name, "error": done.error, "cpu": time.process_time() - start}
+    done = track(asset, motion, NewtonEngine, TrackConfig(iterations=iterations))
+    row: dict[str, Any] = {"what": name, "error": done.error, "cpu": time.process_time() - start}
     row |= {"first_loss": done.losses[0], "best_loss": min(done.losses), "iterations": iterations}
     if FILMS is not None:
-        frames = overlay(asset, done.reference, done.motion, size=(240, 200))
-        picked = frames[:: max(1, len(frames) // 9)][:9]
-        write_picture(FILMS / f"{name.replace(' ', '_')}.png", contact_sheet(picked.numpy(), 3))
+        picked = torch.linspace(0, len(done.motion) - 1, 9).round().long()
+        pair = [
+            Motion(Pose(c.pose.root[picked], c.pose.rotations[picked]), c.fps) for c in (done.reference, done.motion)
+        ]
+        frames = overlay(asset, *pair, size=(240, 200))
+        write_picture(FILMS / f"{name.replace(' ', '_')}.png", contact_sheet(frames.numpy(), 3))
     for word, clip in (("before", motion), ("after", done.motion)):
-        seen, physical = judge(asset, clip), physical_verdict(done.bodies, asset.skeleton, clip)
+        seen = judge(asset, clip, bodies=done.bodies)
         row[word] = {
             "skate": seen.skate_ratio,
             "penetration": seen.penetration,
             "floating": seen.floating,
             "jerk": seen.angle_jerk,
-            **vars(physical),
+            **vars(seen.physical),
         }
-    return row
+    return keep(section, row)
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
@@ -250,27 +289,31 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
             for key in ("skate", "penetration", "floating", "root_force")
         ]
         fell = "yes" if r["after"]["fell"] else "no"
-        table.add_row(r["clip"], f"{100 * r['error']:.1f} %", fell, *pairs, f"{r['cpu']:.0f}")
+        table.add_row(r["what"], f"{100 * r['error']:.1f} %", fell, *pairs, f"{r['cpu']:.0f}")
     console.print(table)
 
 
-def tracking(quick: bool, iterations: int, assets: Path | None, only: str) -> list[dict[str, Any]]:
+def tracking(quick: bool, iterations: int, assets: Path | None, only: tuple[str, ...]) -> list[dict[str, Any]]:
     """Clips of the zoo and mocap."""
     rows = []
+
+    def chosen(name: str) -> bool:
+        return not only or any(word in name for word in only)
+
     for name, action in GAITS[:1] if quick else GAITS:
-        if only in f"{name} {action}":
+        if chosen(f"{name} {action}"):
             asset = zoo.make(name)
             motion = reference_motion(asset, action, seconds=0.25 if quick else 1.0, fps=24.0)
-            rows.append(measured(asset, motion, f"{name} {action}", 4 if quick else iterations))
+            rows.append(measured("tracking", asset, motion, f"{name} {action}", 4 if quick else iterations))
     if assets is not None:
         human = zoo.make("human")
         files = {**MOCAP, "DeepMimic walk": "deepmimic/humanoid3d_walk.txt"}
         for name, path in files.items():
-            if only in name:
+            if chosen(name):
                 skeleton, motion = load_motion(assets / "motion" / path)
                 motion = resample(retarget(motion, skeleton, human.skeleton), 24.0)
                 part = Pose(motion.pose.root[:49], motion.pose.rotations[:49])
-                rows.append(measured(human, Motion(part, 24.0, name), name, iterations))
+                rows.append(measured("tracking", human, Motion(part, 24.0, name), name, iterations))
     show("Tracking", rows)
     return rows
 
@@ -288,7 +331,7 @@ def broken(quick: bool, iterations: int) -> list[dict[str, Any]]:
     rows = []
     for name, moved in harms.items():
         motion = Motion(Pose(moved, walk.pose.rotations), walk.fps, name)
-        rows.append(measured(asset, motion, name, 2 if quick else iterations))
+        rows.append(measured("broken", asset, motion, name, 2 if quick else iterations))
     show("Broken walks of the fox", rows)
     return rows
 
@@ -299,26 +342,25 @@ def main(
     sections: tuple[str, ...] = ("speed", "gradients", "clipping", "tracking", "broken"),
     iterations: int = 200,
     assets: Path | None = None,
-    only: str = "",
+    only: tuple[str, ...] = (),
     films: Path | None = None,
 ) -> None:
     """Print the tables of the sections; `only` picks clips of `tracking` by name, `films` takes contact sheets."""
-    global FILMS  # noqa: PLW0603
-    FILMS = films
+    global FILMS, KEPT
+    FILMS, KEPT = films, json
     torch.set_num_threads(1)
-    results: dict[str, Any] = {}
+    if films is not None:
+        films.mkdir(parents=True, exist_ok=True)
     if "speed" in sections:
-        results["speed"] = speed(quick)
+        speed(quick)
     if "gradients" in sections:
-        results["gradients"] = gradients(quick)
+        gradients(quick)
     if "clipping" in sections:
-        results["clipping"] = clipping(quick)
+        clipping(quick)
     if "tracking" in sections:
-        results["tracking"] = tracking(quick, iterations, assets, only)
+        tracking(quick, iterations, assets, only)
     if "broken" in sections:
-        results["broken"] = broken(quick, iterations)
-    if json:
-        json.write_text(json_module.dumps(results, indent=1))
+        broken(quick, iterations)
 
 
 if __name__ == "__main__":

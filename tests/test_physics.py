@@ -137,6 +137,18 @@ def test_joints_without_flesh_and_bones_without_length_are_carried_by_others():
     torch.testing.assert_close(bodies.mass, make_bodies(asset, needs_legs=False).mass)
 
 
+def test_a_part_without_volume_still_weighs_what_an_integrator_needs():
+    asset = two_boxes()
+    vertices = asset.mesh.vertices.clone()
+    vertices[8:, 1] = 0.1  # the head is a sheet
+    bodies = make_bodies(replace(asset, mesh=replace(asset.mesh, vertices=vertices)), needs_legs=False)
+    assert float(bodies.mass[1]) >= 0.0099 * bodies.total_mass
+    assert float(torch.linalg.eigvalsh(bodies.inertia[1]).min()) > 0
+    nothing = replace(asset.mesh, vertices=torch.zeros_like(vertices))
+    with pytest.raises(RigError, match="no flesh"):
+        make_bodies(replace(asset, mesh=nothing), needs_legs=False)
+
+
 # The engine against closed forms.
 
 

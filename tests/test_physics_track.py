@@ -1,4 +1,4 @@
-"""From clips to performances: conversions there and back, controls, tracking, physical metrics, bad input."""
+"""From clips to performances: tracking, physical metrics, bad input."""
 
 import math
 from dataclasses import replace
@@ -9,13 +9,17 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
-from jigdoll.math.rotations import matrix_to_quaternion
+from jigdoll.math.rotations import (
+    matrix_to_quaternion,
+    quaternion_to_compound,
+    quaternion_to_matrix,
+)
 from jigdoll.physics.bodies import make_bodies
 from jigdoll.physics.checkpoint import Checkpoint
-from jigdoll.physics.controls import base_controls, between, spline_basis
+from jigdoll.physics.controls import base_controls
 from jigdoll.physics.gains import GRAVITY, choose_gains
 from jigdoll.physics.metrics import physical_verdict
-from jigdoll.physics.reference import check_clip, make_reference, to_motion
+from jigdoll.physics.reference import check_clip, local_rotations, make_reference
 from jigdoll.physics.track import TrackConfig, _windows, track
 from jigdoll.rig.kinematics import forward, rest_pose
 from jigdoll.types import Motion, Pose
@@ -40,115 +44,6 @@ def walk(fox):
 def standing(asset, *, frames=8, fps=24.0, lift=0.0):
     pose = rest_pose(asset.skeleton, frames=frames)
     return Motion(Pose(pose.root + torch.tensor([0.0, lift, 0.0]), pose.rotations), fps, "stand")
-
-
-# Conversions.
-
-
-def rows_of(reference):
-    T = reference.T_world_body
-    return torch.cat([T[..., :3, 3], matrix_to_quaternion(T[..., :3, :3]), reference.twists], -1)
-
-
-def test_a_clip_that_became_bodies_comes_back_as_it_was(fox, bodies, walk):
-    reference = make_reference(bodies, fox.skeleton, walk)
-    back = to_motion(bodies, fox.skeleton, rows_of(reference), walk)
-    wanted = forward(fox.skeleton, walk.pose)
-    got = forward(fox.skeleton, back.pose)
-    got[..., 1, 3] -= reference.lift
-    torch.testing.assert_close(got, wanted, atol=2e-5, rtol=0)
-
-
-def test_joints_above_the_first_body_are_made_up_for_at_the_root(fox):
-    """A rig whose root stands on the ground without flesh, as most files have it."""
-    from jigdoll.rig.kinematics import make_skeleton
-    from jigdoll.types import Weights
-
-    old = fox.skeleton
-    T = torch.cat([torch.eye(4)[None], old.T_parent_joint])
-    names, parents = ("armature", *old.names), (-1, *(p + 1 for p in old.parents))
-    eye = torch.eye(3)[None]
-    limits = torch.cat([old.limits[:1], old.limits])
-    skeleton = make_skeleton(names, parents, T, axes=torch.cat([eye, old.axes]), limits=limits)
-    asset = replace(fox, skeleton=skeleton, weights=Weights(fox.weights.joints + 1, fox.weights.values))
-    bodies = make_bodies(asset)
-    assert bodies.names[0] == "pelvis"
-    walk = reference_motion(fox, "walk", seconds=0.3, fps=24.0)
-    rotations = torch.cat(
-        [torch.tensor([0.9998477, 0.0, 0.0174524, 0.0]).expand(len(walk), 1, 4), walk.pose.rotations], 1
-    )
-    motion = Motion(Pose(walk.pose.root, rotations), 24.0)
-    reference = make_reference(bodies, skeleton, motion)
-    back = to_motion(bodies, skeleton, rows_of(reference), motion)
-    got = forward(skeleton, back.pose)[:, 1:]
-    got[..., 1, 3] -= reference.lift
-    torch.testing.assert_close(got, forward(skeleton, motion.pose)[:, 1:], atol=2e-5, rtol=0)
-
-
-def test_a_clip_is_lifted_or_lowered_onto_the_ground(fox, bodies):
-    for lift in (0.05, -0.2, 0.0):
-        reference = make_reference(bodies, fox.skeleton, standing(fox, lift=lift))
-        corners = reference.T_world_body[0, :, None, :3, 3] + bodies.contacts @ reference.T_world_body[0, :, :3, :3].mT
-        assert abs(float(corners[..., 1].min())) < 1e-9
-
-
-def test_angles_near_the_lock_are_counted_from_the_mean_pose_and_stay_continuous():
-    human = zoo.make("human")
-    bodies = make_bodies(human)
-    motion = reference_motion(human, "wave", seconds=1.0, fps=24.0)
-    reference = make_reference(bodies, human.skeleton, motion)
-    assert float(torch.diff(reference.angles, dim=0).abs().max()) < 1.0
-    assert float(reference.angles[..., 1].abs().max()) < math.pi / 2 - 0.05
-
-
-def test_velocities_are_those_of_a_steady_turn_and_travel(fox, bodies):
-    frames, fps, omega, speed = 9, 24.0, 1.5, 0.7
-    t = torch.arange(frames) / fps
-    pose = rest_pose(fox.skeleton, frames=frames)
-    half = 0.5 * omega * t
-    pose.rotations[:, 0] = torch.stack([half.cos(), 0 * t, half.sin(), 0 * t], -1)
-    motion = Motion(Pose(torch.stack([0 * t, 0 * t, speed * t], -1), pose.rotations), fps)
-    reference = make_reference(bodies, fox.skeleton, motion)
-    torch.testing.assert_close(
-        reference.twists[1:-1, :, 3:],
-        torch.tensor([0.0, omega, 0.0], dtype=torch.float64).expand(frames - 2, len(bodies), 3),
-        atol=1e-4,
-        rtol=0,
-    )
-    first = reference.twists[4, 0, :3]
-    arm = reference.T_world_body[4, 0, :3, :3] @ bodies.com[0]
-    wanted = torch.tensor([0.0, 0.0, speed], dtype=torch.float64) + torch.linalg.cross(
-        torch.tensor([0.0, omega, 0.0], dtype=torch.float64), arm
-    )
-    torch.testing.assert_close(first, wanted, atol=2e-3, rtol=0)
-
-
-# Controls.
-
-
-def test_curves_between_frames_meet_the_frames_and_keep_straight_lines():
-    values = torch.randn(6, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    curve = between(values, 16)
-    torch.testing.assert_close(curve[15::16], values[1:])
-    line = torch.arange(5, dtype=torch.float64)[:, None]
-    torch.testing.assert_close(between(line, 4)[:, 0], (torch.arange(16, dtype=torch.float64) + 1) / 4)
-
-
-def test_the_spline_basis_sums_to_one_and_holds_lines():
-    basis = spline_basis(5, 32, 2).double()
-    torch.testing.assert_close(basis.sum(1), torch.ones(len(basis), dtype=torch.float64), atol=1e-6, rtol=0)
-    line = basis @ torch.arange(-1.0, basis.shape[1] - 1, dtype=torch.float64)
-    torch.testing.assert_close(line, (torch.arange(128, dtype=torch.float64) + 1) / 32 * 2, atol=1e-4, rtol=0)
-
-
-def test_controls_lead_by_what_damping_makes_a_drive_lag(fox, bodies, walk):
-    reference = make_reference(bodies, fox.skeleton, walk)
-    gains = choose_gains(bodies, 1 / (24 * 64))
-    plain, ahead = (base_controls(reference, gains, 64, lead=lead) for lead in (False, True))
-    torch.testing.assert_close(plain[63::64, 7:], reference.angles[1:, 1:].flatten(1).float(), atol=1e-5, rtol=0)
-    rate = (reference.angles[5] - reference.angles[3]) * 12.0
-    lag = (gains.target_kd / gains.target_ke * rate)[1:].flatten().float()
-    torch.testing.assert_close((ahead - plain)[64 * 4 - 1, 7:], lag, atol=1e-5, rtol=0)
 
 
 # Metrics.
@@ -376,6 +271,7 @@ def test_the_verb_writes_a_clip_and_tells_before_and_after(tmp_path, monkeypatch
 
     out = tmp_path / "fox.glb"
     words = ["track", "zoo:fox", "walk", "--out", str(out), "--iterations", "1", "--seconds", "0.25", "--json"]
+    words += ["--html", str(tmp_path / "fox.html")]
     monkeypatch.setattr(sys, "argv", ["jigdoll", *words])
     main()
     text = capsys.readouterr().out
@@ -384,3 +280,53 @@ def test_the_verb_writes_a_clip_and_tells_before_and_after(tmp_path, monkeypatch
     assert facts["after"]["fell"] is False and facts["before"].keys() == facts["after"].keys()
     (clip,) = load(out, fps=24.0).clips.values()
     assert clip.name == "walk" and clip.seconds == pytest.approx(0.25)
+    page = (tmp_path / "fox.html").read_text()
+    assert "before physics" in page and "root force" in page and "skate ratio" in page
+
+
+@newton
+def test_joints_are_held_at_their_limits(fox, bodies):
+    """A tail that is driven far beyond its limit stops near it, and goes on where there is none."""
+    reference = make_reference(bodies, fox.skeleton, standing(fox))
+    gains = choose_gains(bodies, 1 / (24 * 96))
+    tail = bodies.names.index("tail_1")
+    reached = []
+    for limits in (None, reference.limits):
+        engine = make_engine(bodies, gains, ground=False, gravity=False, limits=limits)
+        controls = base_controls(reference, gains, 96)[:32].clone()
+        controls[:, 7 + 3 * (tail - 1)] = 2.0
+        state = engine.start(reference.T_world_body[0], torch.zeros(len(bodies), 6, dtype=torch.float64))
+        with torch.no_grad():
+            for _ in range(24):
+                state = engine.step(state, controls)
+        T = torch.eye(4, dtype=torch.float64).repeat(1, len(bodies), 1, 1)
+        T[0, :, :3, :3] = quaternion_to_matrix(engine.rows(state)[:, 3:7].double())
+        local = matrix_to_quaternion(local_rotations(bodies, T))
+        reached.append(float(quaternion_to_compound(local, bodies.axes)[0, tail, 0]))
+    bound = float(bodies.limits[tail, 0, 1])
+    # Two springs of one stiffness, one to 2 rad and one to the limit, meet half way.
+    assert reached[0] > 1.9
+    assert bound < reached[1] < (2.0 + bound) / 2 + 0.05
+
+
+@newton
+def test_compiling_is_announced_with_its_time_and_only_where_it_happens(tmp_path, monkeypatch):
+    import warp
+
+    from jigdoll.physics.engine_newton import compile_kernels
+
+    def load(module, device, block_dim):
+        (tmp_path / module.get_module_identifier(block_dim)).mkdir()
+
+    said = []
+    compile_kernels(said.append)
+    said.clear()
+    compile_kernels(said.append)
+    assert said == []
+    monkeypatch.setattr(warp.config, "kernel_cache_dir", str(tmp_path))
+    monkeypatch.setattr(type(warp.get_module("jigdoll.physics.kernels_newton")), "load", load)
+    compile_kernels(said.append)
+    assert len(said) == 2 and "once on this machine" in said[0]
+    assert said[1].endswith(f" s; Warp keeps them in {tmp_path}")
+    compile_kernels(said.append)
+    assert len(said) == 2

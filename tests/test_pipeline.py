@@ -181,6 +181,12 @@ def test_physics_has_the_last_word(
     ask = {"out": done[0], "prior": StandIn(), "settings": QUICK, "fps": 12.0}
     made = pipeline.animate(ant, "an ant walks", physics=True, **ask)
     torch.testing.assert_close(made.motion.pose.root, done[1].motion.pose.root + 1, rtol=0, atol=0)
+    before = made.verdict.reference
+    assert before is not None and before.name == "before physics" and before.skate_ratio == done[1].verdict.skate_ratio
+    assert made.verdict.physical is not None and before.physical is not None
+    assert made.verdict.physical.flight == 1.0 > before.physical.flight  # a metre up
+    page = made.files["report"].read_text()
+    assert "before physics" in page and "root force" in page
     monkeypatch.undo()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="physics"):

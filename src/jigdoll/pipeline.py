@@ -25,6 +25,7 @@ from jigdoll.export import close_loop, resample, save
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
+from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.captions import in_plain_words, negative_of
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.text import explain, read
@@ -120,6 +121,7 @@ def animate(
     request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(frame), **asdict(config)}
     adopted = adopt(asset)
     body = adopted.asset
+    bodies = make_bodies(body) if physics else None  # refuses now what cannot stand
     splats = bind(body, count=config.splats, seed=0)
     stage = set_stage(body, words, teacher, config, splats=splats)
     with _folder(out, request) as run:
@@ -134,9 +136,12 @@ def animate(
             splats=splats,
         )
         motion = finished(body, distilled, fps=fps, loop=loop, name=prompt)
-        if physics:
-            motion = performed(body, motion, loop=loop, run=run, progress=progress)
-        verdict, motion = judge(body, motion), to_original(adopted, motion)
+        before = None
+        if bodies is not None:
+            before = replace(motion, name="before physics")
+            motion = performed(body, motion, bodies=bodies, loop=loop, run=run, progress=progress)
+        verdict = judge(body, motion, reference=before, bodies=bodies)
+        motion = to_original(adopted, motion)
         files = write_results(run, asset, motion, verdict, distilled, progress=progress) if run else {}
     progress(1.0, "done")
     return Animation(asset, motion, prompt, verdict, distilled, files)
@@ -204,13 +209,23 @@ def check_physics() -> None:
         raise MissingExtra("performing a clip under physics", "physics")
 
 
-def performed(asset: RiggedAsset, motion: Motion, *, loop: bool, run: Run | None, progress: Report) -> Motion:
+def performed(
+    asset: RiggedAsset, motion: Motion, *, bodies: Bodies, loop: bool, run: Run | None, progress: Report
+) -> Motion:
     """The nearest motion that simulated bodies can perform."""
-    from jigdoll.physics.engine_newton import NewtonEngine
+    from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
     from jigdoll.physics.track import track
 
+    compile_kernels(lambda what: progress(0.85, what))
     saved = run.path(f"tracking-{motion.fps:g}fps.npz") if run else None
-    done = track(asset, motion, NewtonEngine, checkpoint=saved, progress=lambda _, what: progress(0.85, what))
+    done = track(
+        asset,
+        motion,
+        NewtonEngine,
+        bodies=bodies,
+        checkpoint=saved,
+        progress=lambda _, what: progress(0.85, what),
+    )
     return replace(close_loop(done.motion) if loop else done.motion, name=motion.name)
 
 

@@ -33,6 +33,7 @@ def judge(
     /,
     *,
     against: str | None = None,
+    physics: bool = False,
     html: Path | None = None,
     json_to: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
     title: str | None = None,
@@ -48,6 +49,7 @@ def judge(
         file: A character file, or zoo:NAME.
         clip: A clip of the file by name, a motion file, or a gait of the built-in ones (walk, run, jump ...).
         against: The clip to compare with, named in the same way.
+        physics: Measure as well what forces the clip would need, and whether a floor could give them.
         html: Write a report with the film, curves and all numbers.
         json_to: Write all numbers as JSON; - prints them.
         title: Title of the report.
@@ -57,6 +59,7 @@ def judge(
     from jigdoll.formats.files import write_bytes
     from jigdoll.judge import as_dict
     from jigdoll.judge import judge as measure
+    from jigdoll.physics.bodies import make_bodies
 
     if html is not None and html.suffix.lower() not in (".html", ".htm"):
         raise JigdollError(f"{html.name}: the report is an .html file")
@@ -65,7 +68,8 @@ def judge(
         raise JigdollError(f"{file}: there is no skeleton, so nothing moves; jigdoll rig gives it one")
     motion = _clip(asset, clip, fps=fps, seconds=seconds)
     reference = None if against is None else _clip(asset, against, fps=fps, seconds=seconds)
-    verdict = measure(asset, motion, reference=reference)
+    bodies = make_bodies(asset) if physics else None
+    verdict = measure(asset, motion, reference=reference, bodies=bodies)
     text = json.dumps(as_dict(verdict), indent=2) + "\n"
     if json_to is not None and str(json_to) == "-":
         sys.stdout.write(text)

@@ -22,6 +22,7 @@ from jigdoll.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from jigdoll.judge import Verdict
     from jigdoll.physics.track import Tracked
     from jigdoll.types import Motion, RiggedAsset
 
@@ -39,6 +40,7 @@ def track(
     upright: float = 1.0,
     substeps: int | None = None,
     video: Path | None = None,
+    html: Path | None = None,
     resume: Path | None = None,
     fps: float = 24.0,
     seconds: float = 1.0,
@@ -60,12 +62,14 @@ def track(
         upright: Strength of the torque that keeps the first body upright, in weights times leg lengths per radian.
         substeps: Simulation steps per frame; chosen automatically.
         video: Film the reference beside the simulated body with its ghost: .mp4, .gif, .webp; .png is a contact sheet.
+        html: Write a report: the clip before and after, with all numbers of the judge.
         resume: A file that keeps the run, so that it can go on after an interruption.
         fps: Frames per second that the clip is brought to.
         seconds: Length of a built-in gait.
     """
     from jigdoll.export import WRITABLE, resample, save
-    from jigdoll.physics.engine_newton import NewtonEngine
+    from jigdoll.judge.report import write_report
+    from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
     from jigdoll.physics.track import TrackConfig
     from jigdoll.physics.track import track as follow
 
@@ -74,25 +78,32 @@ def track(
     )
     if video is not None:
         check_target(video, (".mp4", ".gif", ".webp", ".png"))
+    if html is not None:
+        check_target(html, (".html", ".htm"))
     if out is not None:
         check_target(out, WRITABLE)
     asset = open_character(file, up=up, forward=forward, scale=scale, fps=fps)
     motion = _clip(asset, clip, fps=fps, seconds=seconds)
     motion = motion if motion.fps == fps else resample(motion, fps)
     out = Path(f"{asset.name}_tracked.glb") if out is None else out
+    compile_kernels(lambda text: console(error=True).print(text, highlight=False, markup=False))
     with progress_bar() as progress:
         done = follow(asset, motion, NewtonEngine, config, checkpoint=resume, progress=progress)
         if video is not None:
             progress(1.0, "filming")
             _film(video, asset, done)
-    facts = _facts(asset, motion, done, friction)
+        verdict = _verdict(asset, motion, done, friction)
+        if html is not None:
+            write_report(html, asset, done.motion, verdict=verdict, losses={"tracking": done.losses}, progress=progress)
+    facts = _facts(done, verdict)
     if as_json:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
     else:
         _print(facts)
     said(save(out, asset, [done.motion]), f"{100 * done.error:.1f} % of the body's length off the clip")
-    if video is not None:
-        said(video)
+    for path in (video, html):
+        if path is not None:
+            said(path)
 
 
 def _clip(asset: "RiggedAsset", clip: str, *, fps: float, seconds: float) -> "Motion":
@@ -118,17 +129,23 @@ def _film(video: Path, asset: "RiggedAsset", done: "Tracked") -> None:
         films.write(video, frames, fps=done.motion.fps)
 
 
-def _facts(asset: "RiggedAsset", motion: "Motion", done: "Tracked", friction: float) -> dict[str, Any]:
-    """What the judge and the physics say of the clip before and after."""
-    from jigdoll.judge import judge
-    from jigdoll.physics.metrics import physical_verdict
+def _verdict(asset: "RiggedAsset", motion: "Motion", done: "Tracked", friction: float) -> "Verdict":
+    """What the judge says of the performance, with the clip as it was beside it."""
+    from dataclasses import replace
 
+    from jigdoll.judge import judge
+
+    before = replace(motion, name="before physics")
+    return judge(asset, done.motion, reference=before, bodies=done.bodies, friction=friction)
+
+
+def _facts(done: "Tracked", verdict: "Verdict") -> dict[str, Any]:
+    """The numbers that physics changes, before and after."""
     facts: dict[str, Any] = {"error": done.error, "bodies": len(done.bodies), "mass": done.bodies.total_mass}
-    for word, clip in (("before", motion), ("after", done.motion)):
-        seen = judge(asset, clip)
+    for word, seen in (("before", verdict.reference), ("after", verdict)):
         facts[word] = {key: getattr(seen, key) for key in ("skate_ratio", "penetration", "floating", "angle_jerk")}
-        if len(clip) >= 4:
-            facts[word] |= vars(physical_verdict(done.bodies, asset.skeleton, clip, friction=friction))
+        if seen is not None and seen.physical is not None:
+            facts[word] |= vars(seen.physical)
     return facts
 
 

@@ -37,6 +37,11 @@ class _Metric:
     """For metrics of which less is better: so much more than the reference (or zero) is still as good."""
 
 
+def _of(field: str, times: float = 1.0) -> Callable[[Verdict], float]:
+    """A physical metric of a verdict."""
+    return lambda verdict: times * float(getattr(verdict.physical, field, 0.0))
+
+
 _BODY = "% of body"
 _METRICS = (
     _Metric("Travel", "speed", lambda v: v.travel_speed, "{:.2f}", "body lengths/s", "Speed over the ground."),
@@ -58,12 +63,24 @@ _METRICS = (
     _Metric("Body", "out of range", lambda v: 100 * v.limit_violations, "{:.1f}", "%", "Joints past a limit.", 2.0),
     _Metric("Body", "largest excess", lambda v: v.limit_excess, "{:.0f}", "°", "Beyond a joint's limit.", 5.0),
 )
+_LEVER = "weights x leg lengths"
+_PHYSICS = (
+    _Metric("Physics", "root force", _of("root_force"), "{:.3f}", "weights", "Force that no contact can give.", 0.02),
+    _Metric("Physics", "root torque", _of("root_torque"), "{:.3f}", _LEVER, "Torque that no contact can give.", 0.05),
+    _Metric("Physics", "ballistic", _of("ballistic"), "{:.3f}", "g", "In flight: how far from free fall.", 0.05),
+    _Metric("Physics", "in flight", _of("flight", 100), "{:.0f}", "%", "Time without a contact."),
+    _Metric("Physics", "in the cone", _of("in_cone", 100), "{:.0f}", "%", "Contacts that friction could hold."),
+    _Metric("Physics", "torque peak", _of("torque_peak"), "{:.2f}", _LEVER, "Largest torque of a joint."),
+    _Metric("Physics", "transport", _of("transport"), "{:.2f}", "", "Work of the joints per weight and way."),
+    _Metric("Physics", "fell", _of("fell"), "{:.0f}", "", "1: the body tips over or comes down.", 0.5),
+)
 
 
 def rows_of(verdict: Verdict) -> tuple[Row, ...]:
     """All metrics of a verdict, and of the reference that it holds."""
     beside = verdict.reference
-    rows = [_row(metric, verdict, beside) for metric in _METRICS]
+    metrics = _METRICS if verdict.physical is None else (*_METRICS, *_PHYSICS)
+    rows = [_row(metric, verdict, beside) for metric in metrics]
     places = [i for i, row in enumerate(rows) if row.group == "Gait"]
     return (*rows[: places[-1] + 1], *_pair_rows(verdict), *rows[places[-1] + 1 :])
 
@@ -72,7 +89,7 @@ def _row(metric: _Metric, verdict: Verdict, beside: Verdict | None) -> Row:
     value = metric.of(verdict)
     bound = WORSE * (0.0 if beside is None else metric.of(beside)) + (metric.slack or 0.0)
     # Without a reference only what ought to be zero can be called bad: jerk has no such bound.
-    absolute = metric.group in ("Feet", "Body")
+    absolute = metric.group in ("Feet", "Body", "Physics")
     worse = metric.slack is not None and value > bound and (beside is not None or absolute)
     reference = "" if beside is None else metric.form.format(metric.of(beside))
     return Row(metric.group, metric.label, metric.form.format(value), reference, metric.unit, worse, metric.meaning)

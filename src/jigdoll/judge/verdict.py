@@ -22,6 +22,8 @@ from jigdoll.judge.contacts import (
     stays_in_place,
 )
 from jigdoll.judge.trace import Trace, follow
+from jigdoll.physics.bodies import Bodies
+from jigdoll.physics.metrics import PhysicalVerdict, physical_verdict
 from jigdoll.types import Motion, RiggedAsset
 
 GRAVITY = 9.81
@@ -118,16 +120,30 @@ class Verdict:
     """Largest angle beyond a limit [degrees]."""
     legs: tuple[LegVerdict, ...]
     pairs: tuple[PairVerdict, ...]
+    physical: PhysicalVerdict | None = None
+    """What forces the clip would need, where rigid bodies were given to measure them with."""
     reference: "Verdict | None" = None
     """The same for the clip that this one is compared with."""
 
 
-def judge(asset: RiggedAsset, motion: Motion, *, reference: Motion | None = None, ground: float = 0.0) -> Verdict:
+def judge(
+    asset: RiggedAsset,
+    motion: Motion,
+    *,
+    reference: Motion | None = None,
+    bodies: Bodies | None = None,
+    friction: float = 1.0,
+    ground: float = 0.0,
+) -> Verdict:
     """Measure a clip of an asset; a reference clip of the same asset is measured too and kept beside it.
 
-    `ground` is the height of the floor [m], world. A body without legs is judged without the metrics of feet.
+    `ground` is the height of the floor [m], world. A body without legs is judged without the metrics of feet. With the
+    asset's rigid `bodies` the forces that the clip would need are measured as well, on a floor with that friction.
     """
-    beside = None if reference is None else judge(asset, reference, ground=ground)
+    beside = None if reference is None else judge(asset, reference, bodies=bodies, friction=friction, ground=ground)
+    physical = None
+    if bodies is not None and len(motion) >= 4:
+        physical = physical_verdict(bodies, asset.skeleton, motion, friction=friction, ground=ground)
     body = study(asset)
     trace = follow(asset, body, motion, ground=ground)
     feet = find_contacts(trace, body.length)
@@ -170,22 +186,25 @@ def judge(asset: RiggedAsset, motion: Motion, *, reference: Motion | None = None
         limit_excess=float(np.degrees(excess)),
         legs=legs,
         pairs=_judge_pairs(trace, body, frequency),
+        physical=physical,
         reference=beside,
     )
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as plain numbers, lists and dictionaries, ready for JSON."""
+    """The verdict as plain numbers, lists and dictionaries, ready for JSON; what is infinite is left out as None."""
     return {field.name: _plain(getattr(verdict, field.name)) for field in fields(verdict)}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, LegVerdict | PairVerdict | Verdict):
+    if isinstance(value, LegVerdict | PairVerdict | PhysicalVerdict | Verdict):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, ndarray):
         return value.astype(int).tolist() if value.dtype == bool else np.round(value, 4).tolist()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
     return value.item() if isinstance(value, np.generic) else value
 
 

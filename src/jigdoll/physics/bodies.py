@@ -105,8 +105,8 @@ def make_bodies(asset: RiggedAsset, *, density: float = DENSITY, most: int = 26,
     legs = [limb.joints for limb in limbs if limb.kind == "leg"]
     if needs_legs and not legs:
         raise RigError(
-            f"{asset.name} has no legs to stand on; simulate it without a ground (--no-ground), or name its legs "
-            "left_hip, left_knee ..."
+            f"{asset.name} has no legs to stand on; simulate it without a ground (jigdoll track --no-ground), "
+            "or name its legs left_hip, left_knee ..."
         )
     dense = asset.weights.dense(len(skeleton)).double()
     size = float((vertices.amax(0) - vertices.amin(0)).max()) if len(vertices) else 0.0

@@ -15,18 +15,29 @@ from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.gains import Gains
 from jigdoll.physics.reference import Reference, local_rotations
 
+MOST_LOAD = 0.3
+"""How much too far a drive aims at most for its load [rad]."""
+
 
 def base_controls(
-    reference: Reference, gains: Gains, substeps: int, *, lead: bool = True
+    reference: Reference,
+    gains: Gains,
+    substeps: int,
+    *,
+    lead: bool = True,
+    torques: Float[Tensor, "frames bodies 3"] | None = None,
 ) -> Float[Tensor, "steps dofs"]:
     """The reference at every simulation step, in the engine's layout.
 
-    A drive with damping lags behind; `lead` aims ahead by kd / ke times the rate, which makes up for it.
+    A drive with damping lags behind; `lead` aims ahead by kd / ke times the rate, which makes up for it. A drive under
+    load gives way; with the `torques` that the clip asks for (about the drives' axes) it aims as much too far.
     """
     angles = reference.angles
     if lead:
         rates = torch.gradient(angles, spacing=1 / reference.fps, dim=0)[0]
         angles = angles + gains.target_kd / gains.target_ke * rates
+    if torques is not None:
+        angles = angles + (torques / gains.target_ke).clamp(-MOST_LOAD, MOST_LOAD)
     place = reference.T_world_body[:, 0, :3, 3]
     turn = matrix_to_quaternion(reference.T_world_body[:, 0, :3, :3])
     flips = torch.where((turn[1:] * turn[:-1]).sum(-1) < 0, -1.0, 1.0).to(turn.dtype).cumprod(0)
@@ -34,6 +45,15 @@ def base_controls(
     rows = between(torch.cat([place, turn, angles[:, 1:].flatten(1)], 1), substeps)
     rows[:, 3:7] = torch.nn.functional.normalize(rows[:, 3:7], dim=-1)
     return rows.float()
+
+
+def about_axes(
+    bodies: Bodies, reference: Reference, torques: Float[Tensor, "frames bodies 3"]
+) -> Float[Tensor, "frames bodies 3"]:
+    """Torques in the world as what the three drives of each joint give together."""
+    R = reference.T_world_body[..., :3, :3]
+    axes = torch.stack(_drive_axes(bodies, reference.neutral, R, reference.angles), -1)
+    return torch.linalg.solve(axes, torques)
 
 
 def between(values: Float[Tensor, "frames n"], substeps: int) -> Float[Tensor, "steps n"]:
@@ -69,16 +89,26 @@ def drive_torques(
     T[..., :3, :3] = R
     local = neutral.mT @ local_rotations(bodies, T)
     angles = quaternion_to_compound(matrix_to_quaternion(local), bodies.axes)
+    axes = _drive_axes(bodies, neutral, R, angles)
     parents = [max(p, 0) for p in bodies.parents]
-    frame = R[:, parents] @ bodies.T_parent_body[:, :3, :3] @ neutral @ bodies.axes
-    c, s = angles[..., 0].cos(), angles[..., 0].sin()
-    axes = [frame[..., 0], c[..., None] * frame[..., 1] + s[..., None] * frame[..., 2], (R @ bodies.axes)[..., 2]]
     spin = rows[..., 10:] - rows[:, parents, 10:]
     rates = torch.stack([(axis * spin).sum(-1) for axis in axes], -1)
     aims = controls[:, 7:].double().unflatten(-1, (len(bodies) - 1, 3))
     torque = torch.zeros_like(angles)
     torque[:, 1:] = gains.target_ke[1:] * (aims - angles[:, 1:]) - gains.target_kd[1:] * rates[:, 1:]
     return torque
+
+
+def _drive_axes(
+    bodies: Bodies,
+    neutral: Float[Tensor, "bodies 3 3"],
+    R: Float[Tensor, "frames bodies 3 3"],
+    angles: Float[Tensor, "frames bodies 3"],
+) -> list[Float[Tensor, "frames bodies 3"]]:
+    """The axes of the compound angles in the world."""
+    frame = R[:, [max(p, 0) for p in bodies.parents]] @ bodies.T_parent_body[:, :3, :3] @ neutral @ bodies.axes
+    c, s = angles[..., 0].cos(), angles[..., 0].sin()
+    return [frame[..., 0], c[..., None] * frame[..., 1] + s[..., None] * frame[..., 2], (R @ bodies.axes)[..., 2]]
 
 
 def help_torques(

@@ -31,6 +31,7 @@ class MujocoEngine:
         ground: bool = True,
         gravity: bool = True,
         neutral: Float[Tensor, "bodies 3 3"] | None = None,
+        limits: Float[Tensor, "bodies 3 2"] | None = None,
         drives: bool = True,
     ) -> None:
         try:
@@ -39,6 +40,7 @@ class MujocoEngine:
             raise MissingExtra("the MuJoCo engine", "physics") from error
         self.bodies, self.gains, self.clip = bodies, gains, None
         self.neutral = torch.eye(3, dtype=torch.float64).expand(len(bodies), 3, 3) if neutral is None else neutral
+        self.limits = limits
         self._mujoco: Any = mujoco
         self.model: Any = self._mujoco.MjModel.from_xml_string(self._xml(ground, gravity, drives))
         self.data: Any = self._mujoco.MjData(self.model)
@@ -90,13 +92,17 @@ class MujocoEngine:
             [[i for i, p in enumerate(self.bodies.parents) if p == k] for k in range(len(self.bodies))],
         )
 
+        def joint(i: int, k: int) -> str:
+            bound = "" if self.limits is None else f' limited="true" range="{_words(self.limits[i, k])}"'
+            return f'<joint name="{i}_{k}" axis="{_words(b.axes[i, :, k])}"{bound}/>'
+
         def body(i: int) -> str:
             T = b.T_parent_body[i]
             place, turn = _words(T[:3, 3]), _words(matrix_to_quaternion(T[:3, :3] @ self.neutral[i]))
             if i == 0:
                 joints = "<freejoint/>"
             else:
-                joints = "".join(f'<joint name="{i}_{k}" axis="{_words(b.axes[i, :, k])}"/>' for k in range(3))
+                joints = "".join(joint(i, k) for k in range(3))
             I = b.inertia[i]
             full = _words(torch.stack([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]))
             inertial = f'<inertial pos="{_words(b.com[i])}" mass="{float(b.mass[i])!r}" fullinertia="{full}"/>'

@@ -1,13 +1,15 @@
 """The differentiable engine: Newton's bodies and integrator, our forces, chunks of substeps as captured graphs.
 
-A chunk is recorded once, forward and adjoint, and replayed for every chunk of every rollout; the way back runs the
-chunk forward again first, so memory does not grow with the clip.
+A chunk is recorded once, forward and adjoint, and replayed for every chunk of every rollout. What a chunk went through
+is kept for the way back: about 15 MB for a second of a character with 26 bodies.
 """
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +20,9 @@ from jigdoll.errors import MissingExtra
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.gains import GRAVITY, Gains
+
+CPU_BLOCK = 1
+"""Threads of a block, as Warp launches kernels on a CPU."""
 
 
 class NewtonEngine:
@@ -193,6 +198,7 @@ class _Chunk:
                 state.body_f = self.f[k]
             self.states.append(state)
         self._buffers = (self.q, self.qd, self.f, self.anchors, self.targets)
+        self.passed = [wp.to_torch(array, requires_grad=False) for array in self._buffers]
         self._seeds = tuple(wp.zeros_like(array[0], requires_grad=False) for array in (self.q, self.qd, self.anchors))
         self._record(engine)
         last = (self.q[substeps], self.qd[substeps], self.anchors[substeps])
@@ -214,9 +220,9 @@ class _Chunk:
         with wp.ScopedCapture(device="cpu") as there:
             forward()
         tape = wp.Tape()
+        with tape:
+            forward()
         with wp.ScopedCapture(device="cpu") as back:
-            with tape:
-                forward()
             for array in self._buffers:
                 array.grad.zero_()
             for array, seed in zip((self.q, self.qd, self.anchors), self._seeds, strict=True):
@@ -236,19 +242,20 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, state: Tensor, controls: Tensor, engine: NewtonEngine) -> Tensor:
-        ctx.engine = engine
-        ctx.save_for_backward(state, controls)
         chunk = engine.chunk(controls.shape[0])
         _load(engine, chunk, state, controls)
         chunk.run()
+        ctx.engine, ctx.chunk = engine, chunk
+        if any(ctx.needs_input_grad):
+            ctx.passed = [buffer.clone() for buffer in chunk.passed]
         return _flat(engine, *chunk.outputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         engine: NewtonEngine = ctx.engine
-        state, controls = ctx.saved_tensors
-        chunk = engine.chunk(controls.shape[0])
-        _load(engine, chunk, state, controls)
+        chunk: _Chunk = ctx.chunk
+        for buffer, value in zip(chunk.passed, ctx.passed, strict=True):
+            buffer.copy_(value)
         q, qd, anchors = _split(engine, grads[0])
         for seed, value in zip(chunk.seeds, (q, qd, anchors), strict=True):
             if value.numel():
@@ -256,15 +263,20 @@ class _Step(torch.autograd.Function):
         chunk.run_back()
         g_q, g_qd, g_anchors, g_targets = chunk.grads
         g_state = _flat(engine, g_q, g_qd, g_anchors)
-        g_controls = g_targets[:, _TO_WXYZ + list(range(7, engine.dofs))]
+        g_controls = _reordered(g_targets, _TO_WXYZ)
         if engine.clip is not None:
             g_state = _clipped(g_state, engine.clip)
             g_controls = _clipped(g_controls, engine.clip)
         return g_state, g_controls, None
 
 
-_TO_WXYZ = [0, 1, 2, 6, 3, 4, 5]
-_TO_XYZW = [0, 1, 2, 4, 5, 6, 3]
+_TO_WXYZ = torch.tensor([0, 1, 2, 6, 3, 4, 5])
+_TO_XYZW = torch.tensor([0, 1, 2, 4, 5, 6, 3])
+
+
+def _reordered(rows: Float[Tensor, "*batch n"], order: Tensor) -> Float[Tensor, "*batch n"]:
+    """With the first seven numbers, a place and a quaternion, in another order."""
+    return torch.cat([rows[..., :7].index_select(-1, order), rows[..., 7:]], -1)
 
 
 def _load(engine: NewtonEngine, chunk: _Chunk, state: Tensor, controls: Tensor) -> None:
@@ -272,17 +284,17 @@ def _load(engine: NewtonEngine, chunk: _Chunk, state: Tensor, controls: Tensor) 
     for buffer, value in zip(chunk.inputs, parts, strict=False):
         if value.numel():
             buffer.copy_(value)
-    chunk.inputs[3].copy_(controls.detach()[:, _TO_XYZW + list(range(7, engine.dofs))])
+    chunk.inputs[3].copy_(_reordered(controls.detach(), _TO_XYZW))
 
 
 def _split(engine: NewtonEngine, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     rows = engine.rows(state)
     anchors = state[13 * len(engine.bodies) :].unflatten(0, (engine.corners, 3)) if engine.corners else state[:0]
-    return rows[:, _TO_XYZW], rows[:, 7:], anchors
+    return rows[:, :7].index_select(1, _TO_XYZW), rows[:, 7:], anchors
 
 
 def _flat(engine: NewtonEngine, q: Tensor, qd: Tensor, anchors: Tensor) -> Tensor:
-    rows = torch.cat([q[:, _TO_WXYZ], qd], 1).flatten()
+    rows = torch.cat([q.index_select(1, _TO_WXYZ), qd], 1).flatten()
     return torch.cat([rows, anchors.flatten()]) if engine.corners else rows
 
 
@@ -296,7 +308,7 @@ def _clipped(grad: Tensor, most: float) -> Tensor:
 
 def _poses(T: Float[Tensor, "bodies 4 4"]) -> Float[Tensor, "bodies 7"]:
     """Place and quaternion xyzw."""
-    return torch.cat([T[:, :3, 3], matrix_to_quaternion(T[:, :3, :3])], 1)[:, _TO_XYZW].float()
+    return _reordered(torch.cat([T[:, :3, 3], matrix_to_quaternion(T[:, :3, :3])], 1), _TO_XYZW).float()
 
 
 def load_newton() -> "tuple[Any, Any]":
@@ -311,6 +323,24 @@ def load_newton() -> "tuple[Any, Any]":
     except ImportError as error:
         raise MissingExtra("physics", "physics") from error
     return warp, newton
+
+
+def compile_kernels(say: Callable[[str], None]) -> None:
+    """Compile the kernels that Warp does not keep yet, and say what takes so long: it happens once on a machine."""
+    wp, newton = load_newton()
+    from jigdoll.physics import kernels_newton
+
+    names = (kernels_newton.__name__, newton.solvers.SolverSemiImplicit.integrate_bodies.__module__)
+    modules = [wp.get_module(name) for name in names]
+    kept = Path(wp.config.kernel_cache_dir)
+    missing = [module for module in modules if not (kept / module.get_module_identifier(CPU_BLOCK)).exists()]
+    if not missing:
+        return
+    say("compiling the kernels of the physics, once on this machine; that takes about a quarter of a minute")
+    start = time.monotonic()
+    for module in missing:
+        module.load("cpu", CPU_BLOCK)
+    say(f"compiled the kernels of the physics in {time.monotonic() - start:.0f} s; Warp keeps them in {kept}")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jigdoll.math.rotations import (
@@ -63,23 +63,14 @@ def physical_verdict(
     pose = Pose(motion.pose.root.double(), motion.pose.rotations.double())
     T = forward(in_double(skeleton), pose)[:, list(bodies.joints)]
     T[..., 1, 3] -= ground
-    needed, spin = _momentum_rates(bodies, T, motion.fps)
-    inner = T[1:-1]
-    centres = (inner[..., :3, :3] @ bodies.com[:, :, None])[..., 0] + inner[..., :3, 3]
-    weight = bodies.mass[:, None] * bodies.mass.new_tensor([0.0, -GRAVITY, 0.0])
-    pull = torch.cat([weight.expand_as(centres), torch.linalg.cross(centres, weight.expand_as(centres))], -1)
-    push = needed - pull  # what joints and ground must give to each body
-    corners = apply(inner, bodies.contacts.expand(len(inner), -1, -1, -1))
-    touching = corners[..., 1] < TOUCH * bodies.length
-    total, M = push.sum(1), bodies.total_mass * GRAVITY
-    contact = _contact_wrenches(corners, touching, total, friction)
-    standing = touching.flatten(1).any(1)
-    middle = (bodies.mass[:, None] * centres).sum(1) / bodies.total_mass
-    residual = total - contact.sum(1)
-    force, torque = residual[:, :3], residual[:, 3:] - torch.linalg.cross(middle, residual[:, :3])
+    found = _inverse_dynamics(bodies, T, motion.fps, friction=friction)
+    total, standing, M = found.total, found.standing, bodies.total_mass * GRAVITY
+    residual = total - found.contact.sum(1)
+    force, torque = residual[:, :3], residual[:, 3:] - torch.linalg.cross(found.middle, residual[:, :3])
     side = total[:, [0, 2]].norm(dim=1)
     inside = (total[:, 1] >= 0) & (side <= friction * total[:, 1] + 1e-9)
-    torques, power = _joint_torques(bodies, inner, push - contact, spin)
+    torques = found.torques
+    power = (torques * (found.spin - found.spin[:, [max(p, 0) for p in bodies.parents]])).sum(-1)
     way = float(torch.diff(T[:, 0, :3, 3], dim=0)[:, [0, 2]].norm(dim=1).sum())
     work = float(power.abs().sum()) / motion.fps
     return PhysicalVerdict(
@@ -92,6 +83,48 @@ def physical_verdict(
         transport=work / (M * way) if way > 0.02 * bodies.length else float("inf"),
         fell=has_fallen(bodies, T),
     )
+
+
+def joint_torques(
+    bodies: Bodies, T_world_body: Float[Tensor, "frames bodies 4 4"], fps: float, *, friction: float, ground: bool
+) -> Float[Tensor, "frames bodies 3"]:
+    """What the joints have to do in a clip [N m], world; the first body's is zero. The end frames repeat the next."""
+    found = _inverse_dynamics(bodies, T_world_body, fps, friction=friction, ground=ground)
+    return torch.cat([found.torques[:1], found.torques, found.torques[-1:]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Dynamics:
+    """What moves the bodies at all but the end frames; wrenches are about the origin."""
+
+    total: Float[Tensor, "inner 6"]
+    """What the whole body needs besides gravity."""
+    contact: Float[Tensor, "inner bodies 6"]
+    standing: Bool[Tensor, " inner"]
+    middle: Float[Tensor, "inner 3"]
+    """The centre of mass [m]."""
+    spin: Float[Tensor, "inner bodies 3"]
+    torques: Float[Tensor, "inner bodies 3"]
+    """Of the joints, on what hangs on them [N m]."""
+
+
+def _inverse_dynamics(
+    bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: float, *, friction: float, ground: bool = True
+) -> _Dynamics:
+    """From motion to forces; without a ground there is no gravity either."""
+    needed, spin = _momentum_rates(bodies, T, fps)
+    inner = T[1:-1]
+    centres = (inner[..., :3, :3] @ bodies.com[:, :, None])[..., 0] + inner[..., :3, 3]
+    weight = bodies.mass[:, None] * bodies.mass.new_tensor([0.0, -GRAVITY if ground else 0.0, 0.0])
+    pull = torch.cat([weight.expand_as(centres), torch.linalg.cross(centres, weight.expand_as(centres))], -1)
+    push = needed - pull  # what joints and ground must give to each body
+    corners = apply(inner, bodies.contacts.expand(len(inner), -1, -1, -1))
+    touching = (corners[..., 1] < TOUCH * bodies.length) & ground
+    total = push.sum(1)
+    contact = _contact_wrenches(corners, touching, total, friction)
+    middle = (bodies.mass[:, None] * centres).sum(1) / bodies.total_mass
+    torques = _joint_torques(bodies, inner, push - contact)
+    return _Dynamics(total, contact, touching.flatten(1).any(1), middle, spin, torques)
 
 
 def has_fallen(bodies: Bodies, T_world_body: Float[Tensor, "frames bodies 4 4"]) -> bool:
@@ -144,9 +177,9 @@ def _contact_wrenches(
 
 
 def _joint_torques(
-    bodies: Bodies, T: Float[Tensor, "inner bodies 4 4"], push: Float[Tensor, "inner bodies 6"], spin: Tensor
-) -> tuple[Float[Tensor, "inner bodies 3"], Float[Tensor, "inner bodies"]]:
-    """Torques at the joints (of all that hangs on each) and their power; the first body has none."""
+    bodies: Bodies, T: Float[Tensor, "inner bodies 4 4"], push: Float[Tensor, "inner bodies 6"]
+) -> Float[Tensor, "inner bodies 3"]:
+    """Torques at the joints, for all that hangs on each; the first body has none."""
     below = push.clone()
     order: Sequence[int] = range(len(bodies) - 1, 0, -1)
     for body in order:
@@ -154,5 +187,4 @@ def _joint_torques(
     place = T[..., :3, 3]
     torque = below[..., 3:] - torch.linalg.cross(place, below[..., :3])
     torque[:, 0] = 0
-    relative = spin - spin[:, [max(p, 0) for p in bodies.parents]]
-    return torque, (torque * relative).sum(-1)
+    return torque

@@ -27,6 +27,9 @@ LEAP = 0.12
 NEAR_LOCK = 1.1
 """Where the middle angle of a joint goes beyond this [rad], its angles are counted from its mean pose instead."""
 
+FREE = 1e3
+"""A limit that no joint meets [rad]."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reference:
@@ -40,6 +43,8 @@ class Reference:
     """Compound angles about the bodies' axes from neutral [rad], continuous in time."""
     twists: Float[Tensor, "frames bodies 6"]
     """Velocity of the centres of mass [m/s] and angular velocity [rad/s], world."""
+    limits: Float[Tensor, "bodies 3 2"]
+    """How far the joints turn [rad], from neutral: as the skeleton says, but never less than in the clip."""
     lift: float
     """How far the clip was raised [m]."""
 
@@ -95,53 +100,8 @@ def make_reference(bodies: Bodies, skeleton: Skeleton, motion: Motion, *, ground
         T[..., 1, 3] += lift
     local = local_rotations(bodies, T)
     neutral, angles = _angles(bodies, local)
-    return Reference(motion.fps, T, neutral, angles, twists(bodies, T, motion.fps), lift)
-
-
-def to_motion(
-    bodies: Bodies,
-    skeleton: Skeleton,
-    rows: Float[Tensor, "frames bodies 13"],
-    detail: Motion,
-    *,
-    name: str | None = None,
-) -> Motion:
-    """The simulated bodies as a clip; joints without a body of their own keep what they do in `detail`.
-
-    Only what is part of a foot does not bend: the simulation stood on it as it is at rest.
-    """
-    rows = rows.double()
-    turn = quaternion_to_matrix(rows[..., 3:7])
-    rest, local = skeleton.T_parent_joint.double()[:, :3, :3], quaternion_to_matrix(detail.pose.rotations.double())
-    body = {joint: i for i, joint in enumerate(bodies.joints)}
-    stiff = {body for foot in bodies.feet for body in foot}
-    stiff = [j for j, carrier in enumerate(bodies.carriers) if carrier in stiff and j not in body]
-    local[:, stiff] = torch.eye(3, dtype=torch.float64)
-    first = bodies.joints[0]
-    chain = [first]
-    while skeleton.parents[chain[0]] >= 0:
-        chain.insert(0, skeleton.parents[chain[0]])
-    # Joints above the first body keep their own turns; the root takes up what is left.
-    below = torch.eye(3, dtype=torch.float64)
-    for joint in chain[1:]:
-        below = below @ rest[joint] @ local[:, joint]
-    world: list[Tensor] = []
-    for joint, parent in enumerate(skeleton.parents):
-        if joint == 0:
-            world.append(turn[:, 0] @ below.mT)
-            local[:, 0] = rest[0].mT @ world[0]
-        elif joint in body and joint != first:
-            world.append(turn[:, body[joint]])
-            local[:, joint] = (world[parent] @ rest[joint]).mT @ world[joint]
-        else:
-            world.append(world[parent] @ rest[joint] @ local[:, joint])
-    rotations = matrix_to_quaternion(local)
-    zero = rows.new_zeros(len(rows), 3)
-    # Loaded joints give way by a hair in the simulation; the mean over all bodies shares that out.
-    places = forward(in_double(skeleton), Pose(zero, rotations))[:, list(bodies.joints), :3, 3]
-    root = (rows[..., :3] - places).mean(1)
-    pose = Pose(root.to(detail.pose.root.dtype), rotations.to(detail.pose.rotations.dtype))
-    return Motion(pose, detail.fps, detail.name if name is None else name)
+    limits = _limits(bodies, neutral, angles)
+    return Reference(motion.fps, T, neutral, angles, twists(bodies, T, motion.fps), limits, lift)
 
 
 def twists(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: float) -> Float[Tensor, "frames bodies 6"]:
@@ -182,6 +142,16 @@ def _angles(
     angles = quaternion_to_compound(matrix_to_quaternion(neutral.mT @ local), bodies.axes)
     jumps = torch.round(torch.diff(angles, dim=0) / (2 * math.pi)).cumsum(0) * (2 * math.pi)
     return neutral, torch.cat([angles[:1], angles[1:] - jumps])
+
+
+def _limits(
+    bodies: Bodies, neutral: Float[Tensor, "bodies 3 3"], angles: Float[Tensor, "frames bodies 3"]
+) -> Float[Tensor, "bodies 3 2"]:
+    """The skeleton's limits; a joint that is counted from another pose than rest has none: they say nothing there."""
+    at_rest = (neutral == torch.eye(3, dtype=neutral.dtype)).all(-1).all(-1)[:, None]
+    lower = torch.where(at_rest, torch.minimum(bodies.limits[..., 0], angles.amin(0)), -FREE)
+    upper = torch.where(at_rest, torch.maximum(bodies.limits[..., 1], angles.amax(0)), FREE)
+    return torch.stack([lower, upper], -1)
 
 
 def in_double(skeleton: Skeleton) -> Skeleton:

@@ -11,12 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
-from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.checkpoint import Checkpoint
-from jigdoll.physics.controls import base_controls, drive_torques, help_torques, spline_basis
+from jigdoll.physics.controls import about_axes, base_controls, drive_torques, help_torques, spline_basis
 from jigdoll.physics.gains import Gains, Stiffness, choose_gains
-from jigdoll.physics.reference import Reference, check_clip, make_reference, to_motion
+from jigdoll.physics.measure import Measure
+from jigdoll.physics.metrics import joint_torques
+from jigdoll.physics.performance import to_motion
+from jigdoll.physics.reference import Reference, check_clip, make_reference
 from jigdoll.protocols import PhysicsEngine
 from jigdoll.rig.kinematics import forward
 from jigdoll.types import Motion, Pose, RiggedAsset
@@ -26,10 +28,6 @@ MakeEngine = Callable[..., PhysicsEngine]
 
 LONGEST_STEP = 1 / 2400
 """[s]; a hundred steps per frame at 24 frames per second."""
-STANDS = 0.012
-"""A foot of the clip that is nearer to the ground than this share of the length stands."""
-SLIDING = 0.3
-"""Weight of the way that standing feet slide."""
 HALVINGS = 3
 """How often the step is halved before a clip is given up."""
 
@@ -118,7 +116,7 @@ def track(
     progress(0.0, "measuring the body")
     bodies = make_bodies(asset, needs_legs=config.ground) if bodies is None else bodies
     reference = make_reference(bodies, asset.skeleton, motion, ground=config.ground)
-    progress(0.0, "preparing the simulation (its first use compiles kernels, which takes about half a minute)")
+    progress(0.0, "preparing the simulation")
     gains, substeps = _settle(reference, bodies, config, make_engine)
     saved = Checkpoint(checkpoint, key=(asset.name, motion.name, len(motion), motion.fps, substeps, config))
     parts = saved.parts
@@ -153,11 +151,13 @@ class _Window:
     ) -> None:
         self.reference, self.bodies, self.gains, self.substeps = reference, bodies, gains, substeps
         self.chunk = min(config.chunk, substeps)
-        self.engine = make_engine(bodies, gains, ground=config.ground, gravity=config.ground, neutral=reference.neutral)
+        world = {"ground": config.ground, "gravity": config.ground}
+        self.engine = make_engine(bodies, gains, neutral=reference.neutral, limits=reference.limits, **world)
         self.engine.clip = None if config.clip_at_end else config.clip
         upright, heading = _help(config)
         self.engine.set_help(upright=upright, heading=heading)
-        self.base = base_controls(reference, gains, substeps, lead=not config.paper)
+        load = None if config.paper else _load(reference, bodies, config)
+        self.base = base_controls(reference, gains, substeps, lead=not config.paper, torques=load)
         if config.paper:
             self.base[:, :7] = self.base[:1, :7]
         self.per_frame = config.knots
@@ -233,7 +233,7 @@ def _optimise(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda i: 0.1 + 0.45 * (1 + math.cos(math.pi * i / max(config.iterations, 1)))
     )
-    measure = _Measure(window.reference, bodies, config)
+    measure = Measure(window.reference, bodies, paper=config.paper, smooth=config.smooth, ground=config.ground)
     best, losses, begin = (math.inf, offsets.detach().clone(), spin.detach().clone()), [], 0
     if saved.inner is not None:
         begin, best, losses = _resume(saved.inner, offsets, spin, optimizer, schedule)
@@ -302,54 +302,6 @@ def _resume(
     return inner["at"], tuple(inner["best"]), list(inner["losses"])
 
 
-class _Measure:
-    """How far the bodies are from the reference."""
-
-    def __init__(self, reference: Reference, bodies: Bodies, config: TrackConfig) -> None:
-        T = reference.T_world_body
-        self.place, self.turn = T[..., :3, 3].float(), matrix_to_quaternion(T[..., :3, :3]).float()
-        self.length, self.config = bodies.length, config
-        self.feet = [body for foot in bodies.feet for body in foot]
-        self.soles = bodies.contacts[self.feet].float()
-        low = self._soles(self.place, self.turn)[..., 1].amin(-1) < STANDS * bodies.length
-        self.stands = (low[1:] & low[:-1] & config.ground).float()
-
-    def _soles(
-        self, place: Float[Tensor, "frames bodies 3"], turn: Float[Tensor, "frames bodies 4"]
-    ) -> Float[Tensor, "frames feet 8 3"]:
-        """The contacts of the feet in the world [m]."""
-        R = quaternion_to_matrix(turn[:, self.feet])
-        return self.soles @ R.mT + place[:, self.feet, None]
-
-    def _slide(self, rows: Float[Tensor, "frames bodies 13"]) -> Float[Tensor, ""]:
-        """How far the lowest skin of feet slides from frame to frame while the clip has them stand [lengths]."""
-        soles = self._soles(rows[..., :3], rows[..., 3:7])
-        lowest = torch.softmax(-soles[..., 1].detach() / (0.003 * self.length), -1)
-        step = torch.diff(soles, dim=0)[..., [0, 2]]
-        way = (step.square().sum(-1) + (1e-4 * self.length) ** 2).sqrt()
-        stands = self.stands[: len(step)]
-        return (stands * (lowest[:-1] * way).sum(-1)).sum() / stands.sum().clamp_min(1) / self.length
-
-    def __call__(self, rows: Float[Tensor, "frames bodies 13"], base: Tensor, offsets: Tensor) -> tuple[float, Tensor]:
-        """The mean distance of the bodies' frames, as a share of the length, and the loss."""
-        place, turn = rows[1:, :, :3], rows[1:, :, 3:7]
-        wished, facing = self.place[1 : len(rows)], self.turn[1 : len(rows)]
-        gap = (place - wished).norm(dim=-1) / self.length
-        near = float(gap.detach().mean())
-        near = near if math.isfinite(near) else math.inf
-        sign = torch.where((turn * facing).sum(-1, keepdim=True) < 0, -1.0, 1.0)
-        if self.config.paper:
-            theta = base + offsets
-            wiggle = (theta[2:] - 2 * theta[1:-1] + theta[:-2]).abs().mean()
-            away = (place - wished).abs().sum((1, 2)) + (sign * turn - facing).abs().sum((1, 2))
-            return near, away.mean() + self.config.smooth * wiggle
-        wiggle = (offsets[2:] - 2 * offsets[1:-1] + offsets[:-2]).abs().mean()
-        tilt = 1 - (turn * facing).sum(-1).square()
-        smooth_gap = (gap.square() + 1e-4**2).sqrt()
-        loss = smooth_gap.mean() + 0.1 * tilt.mean() + 0.05 * self.config.smooth * wiggle
-        return near, loss + SLIDING * self._slide(rows)
-
-
 def _settle(reference: Reference, bodies: Bodies, config: TrackConfig, make_engine: MakeEngine) -> tuple[Gains, int]:
     """Gains and steps per frame with which the reference's own targets give a finite rollout."""
     step = min(LONGEST_STEP, 4e-4 * math.sqrt(bodies.leg_length / 0.3))
@@ -368,6 +320,14 @@ def _settle(reference: Reference, bodies: Bodies, config: TrackConfig, make_engi
         f"the simulation does not stay finite even with {substeps} steps per frame; "
         "check the clip for jumps, or the character for parts of very different size"
     )
+
+
+def _load(reference: Reference, bodies: Bodies, config: TrackConfig) -> Float[Tensor, "frames bodies 3"] | None:
+    """The torques about the drives' axes that the clip asks for by itself; a clip of three frames tells none."""
+    if len(reference) < 4:
+        return None
+    fps, options = reference.fps, {"friction": config.friction, "ground": config.ground}
+    return about_axes(bodies, reference, joint_torques(bodies, reference.T_world_body, fps, **options))
 
 
 def _help(config: TrackConfig) -> tuple[float, float]:
