@@ -231,14 +231,14 @@ def clip_loss(asset: RiggedAsset, motion: Motion) -> tuple[Any, torch.Tensor]:
     return loss, torch.zeros(window.knots, window.base.shape[1] - 7)
 
 
-def clipping(quick: bool) -> list[dict[str, Any]]:
+def clipping(quick: bool, iterations: int) -> list[dict[str, Any]]:
     """Loss curves over a long rollout: clipped per chunk, only at the end, not at all."""
     asset = zoo.make("fox")
     motion = reference_motion(asset, "run", seconds=0.25 if quick else 0.7, fps=24.0)
     rows = []
     ways = {"per chunk": {"clip": 0.1}, "only at the end": {"clip": 0.1, "clip_at_end": True}, "none": {"clip": None}}
     for name, options in ways.items():
-        config = TrackConfig(iterations=6 if quick else 60, growing=0.0, **options)
+        config = TrackConfig(iterations=6 if quick else min(60, iterations), growing=0.0, **options)
         done = track(asset, motion, NewtonEngine, config)
         rows.append(keep("clipping", {"what": name, "losses": list(done.losses)}))
     table = Table("clipping", "first loss", "half way", "last", "best", title=f"{128 * (len(motion) - 1)} steps")
@@ -356,7 +356,7 @@ def main(
     if "gradients" in sections:
         gradients(quick)
     if "clipping" in sections:
-        clipping(quick)
+        clipping(quick, iterations)
     if "tracking" in sections:
         tracking(quick, iterations, assets, only)
     if "broken" in sections:

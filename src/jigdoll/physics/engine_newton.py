@@ -44,7 +44,10 @@ class NewtonEngine:
         neutral: Float[Tensor, "bodies 3 3"] | None = None,
         limits: Float[Tensor, "bodies 3 2"] | None = None,
     ) -> None:
-        """`neutral` is the rotation of each joint at which its angles are zero (none: at rest)."""
+        """`neutral` is the rotation of each joint at which its angles are zero (none: at rest).
+
+        Beyond its `limits` an angle is pulled back by a spring as stiff as its drive.
+        """
         self.bodies, self.gains, self.ground = bodies, gains, ground
         self.clip: float | None = None
         """Largest norm of a gradient that leaves a chunk backwards; none: no clipping."""
