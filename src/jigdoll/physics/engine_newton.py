@@ -339,7 +339,7 @@ def compile_kernels(say: Callable[[str], None]) -> None:
     missing = [module for module in modules if not (kept / module.get_module_identifier(CPU_BLOCK)).exists()]
     if not missing:
         return
-    say("compiling the kernels of the physics, once on this machine; that takes about a quarter of a minute")
+    say("compiling the kernels of the physics, once on this machine; that takes up to a minute")
     start = time.monotonic()
     for module in missing:
         module.load("cpu", CPU_BLOCK)
