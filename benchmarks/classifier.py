@@ -4,13 +4,13 @@ It never sees a sample of a prior or a distilled clip in training, and no prior 
 weights beside this file; without it the script prints how often it is right on fresh creatures of all species.
 """
 
-import argparse
-import json
+import json as json_module
 import time
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+import tyro
 from rich.console import Console
 from rich.table import Table
 from safetensors.torch import load_file, save_file
@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from jigdoll.prior.pocket_data import (
     Recipe,
-    _between,
-    _pick,
-    _seed,
+    between,
     bind,
     draw,
     find_limbs,
     long_clip,
+    new_seed,
+    pick,
     pick_negative,
     random_creature,
     spoil,
@@ -79,7 +79,7 @@ def name_actions(net: Classifier, videos: Tensor) -> tuple[list[str], Tensor]:
     return [CLASSES[i] for i in chances.argmax(-1).tolist()], chances
 
 
-def clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor, Tensor]:
+def make_clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor, Tensor]:
     """Reference clips of random creatures of all species, all classes about equally often."""
     generator, recipe = torch.Generator().manual_seed(seed), Recipe(held_out=())
     videos, labels, seen = [], [], torch.zeros(len(CLASSES))
@@ -93,10 +93,10 @@ def clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor, Ten
             able = actions(asset)
             rarity = torch.tensor([1 / (1 + float(seen[CLASSES.index(CLASS_OF[action])])) for action in able])
             action = able[int(torch.multinomial(rarity, 1, generator=generator))]
-            tempo = _pick(generator, (0.0, 0.0, -1.0, 1.0)) * _between(generator, 0.5, 1.0)
-            clip = long_clip(asset, action, recipe, tempo=tempo, seed=_seed(generator))
+            tempo = pick(generator, (0.0, 0.0, -1.0, 1.0)) * between(generator, 0.5, 1.0)
+            clip = long_clip(asset, action, recipe, tempo=tempo, seed=new_seed(generator))
             for _ in range(2):
-                bad = _between(generator) < 0.12
+                bad = between(generator) < 0.12
                 kind = pick_negative(action, generator)
                 pose = spoil(asset, clip, legs, kind, recipe, generator) if bad else take(clip, recipe, generator)
                 videos.append((draw(splats, asset, pose, recipe, generator) * 255).round().to(torch.uint8))
@@ -106,12 +106,12 @@ def clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor, Ten
     return torch.stack(videos[:count]), torch.tensor(labels[:count])
 
 
-def train(count: int, epochs: int, batch: int = 24) -> None:
+def train_classifier(count: int, epochs: int, batch: int = 24) -> None:
     """A few passes over fresh clips; the learning rate falls along a cosine."""
     torch.manual_seed(0)
     net, generator = Classifier(), torch.Generator().manual_seed(0)
     start = time.process_time()
-    videos, labels = clips(count, seed=1)
+    videos, labels = make_clips(count, seed=1)
     print(f"{count} clips in {time.process_time() - start:.0f} CPU s", flush=True)
     optimiser = torch.optim.AdamW(net.parameters(), lr=2e-3, weight_decay=0.02)
     steps = epochs * (count // batch)
@@ -134,21 +134,25 @@ def train(count: int, epochs: int, batch: int = 24) -> None:
     save_file({key: value.half().contiguous() for key, value in net.state_dict().items()}, WEIGHTS)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--train", action="store_true")
-    parser.add_argument("--clips", type=int, default=6000)
-    parser.add_argument("--epochs", type=int, default=9)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def main(
+    *, train: bool = False, clips: int = 4000, epochs: int = 8, quick: bool = False, json: Path | None = None
+) -> None:
+    """Print how often the referee is right, by action.
+
+    Args:
+        train: Make new weights first.
+        clips: How many to train on.
+        epochs: How often each is seen.
+        quick: Judge fewer clips.
+        json: Also write the figures to this file.
+    """
     torch.set_num_threads(1)
-    if options.train:
-        train(options.clips, options.epochs)
+    if train:
+        train_classifier(clips, epochs)
     if not WEIGHTS.exists():
-        print(f"there is no {WEIGHTS.name} yet: --train makes it (about 20 CPU minutes)")
+        print(f"there is no {WEIGHTS.name} yet: --train makes it (about 15 CPU minutes)")
         return
-    videos, labels = clips(120 if options.quick else 600, seed=2)
+    videos, labels = make_clips(120 if quick else 600, seed=2)
     names, _ = name_actions(load_classifier(), videos.float() / 255)
     right = {name: [] for name in CLASSES}
     for name, label in zip(names, labels.tolist(), strict=True):
@@ -159,9 +163,9 @@ def main() -> None:
     every = [hit for hits in right.values() for hit in hits]
     table.add_row("all", str(len(every)), f"{sum(every) / len(every):.1%}")
     Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps({name: sum(h) / max(1, len(h)) for name, h in right.items()}, indent=1))
+    if json:
+        json.write_text(json_module.dumps({name: sum(h) / max(1, len(h)) for name, h in right.items()}, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

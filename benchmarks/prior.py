@@ -3,8 +3,9 @@
     python benchmarks/prior.py [--quick] [--json FILE] [--weights FILE] [--samples]
 
 Reference walks of the held-out species, and the same clips spoiled, are noised; the prior denoises them with the right
-prompt and with the negative one (for another action's clip: with that action's prompt). The gap between the two errors
-ought to tell a walk from everything else: the tables give the area under the ROC curve by noise level. `--samples`
+prompt and with the negative one (for another action's clip: with that action's prompt). The gap between the two errors,
+as a share of the error (a large dark body is harder to denoise than a slim one, by any prompt), ought to tell a walk
+from everything else: the tables give the area under the ROC curve by noise level. `--samples`
 draws videos from noise for the held-out species and asks a separately trained classifier what they show.
 """
 
@@ -98,6 +99,11 @@ def errors(prior: PocketPrior, clip: Shown, prompts: list[str], level: float, se
     return [float((guess - clean).square().mean()) for guess in guesses]
 
 
+def gap(right: float, other: float) -> float:
+    """How much better the right prompt explains a clip than the other one, as a share of the error."""
+    return 2 * (other - right) / (other + right)
+
+
 def area(right: list[float], wrong: list[float]) -> float:
     """The chance that a right clip scores above a wrong one (AUC)."""
     a, b = torch.tensor(right)[:, None], torch.tensor(wrong)[None]
@@ -114,9 +120,9 @@ def knowledge(prior: PocketPrior, clips: list[Shown]) -> dict[str, dict[str, flo
         prompts = [walk, negative_of(walk), *(f"a {noun} {words}" for words in other.values())]
         for level in LEVELS:
             right, negative, *rest = errors(prior, clip, prompts, level, seed=i)
-            gaps.setdefault((clip.kind, "negative", level), []).append(negative - right)
+            gaps.setdefault((clip.kind, "negative", level), []).append(gap(right, negative))
             for action, error in zip(other, rest, strict=True):
-                gaps.setdefault((clip.kind, action, level), []).append(error - right)
+                gaps.setdefault((clip.kind, action, level), []).append(gap(right, error))
     table = {}
     for kind in (*SPOILED, *OTHERS):
         against = kind if kind in OTHERS else "negative"

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from jigdoll.errors import JigdollError
 from jigdoll.prior import pocket_data, train_pocket
 from jigdoll.prior.pocket_data import NEGATIVES, Recipe, long_clip, samples, spoil, window
-from jigdoll.prior.pocket_model import PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
+from jigdoll.prior.pocket_model import DEVIATION, PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.sample import sample, sheet
 from jigdoll.prior.train_pocket import State, TrainConfig, diffusion_loss, orthogonal
@@ -73,7 +73,7 @@ def test_a_fresh_network_answers_with_the_best_guess_by_scale_alone() -> None:
     net = PocketNet(TINY)
     answer = net(noisy, level, net.text(torch.zeros(2, 24, 2, dtype=torch.long)))
     alpha, sigma = signal_and_noise(level, shift=3.0)
-    share = alpha * 0.09 / (sigma**2 + 0.09 * alpha**2)
+    share = alpha * DEVIATION**2 / (sigma**2 + (DEVIATION * alpha) ** 2)
     torch.testing.assert_close(answer, share[:, None, None, None, None] * noisy)
 
 
@@ -193,6 +193,9 @@ def test_training_on_two_processes_goes_on_where_it_stopped_and_exports(tmp_path
     prior = open_pocket(weights)
     torch.testing.assert_close(prior.net.inlet.weight, later.average["inlet.weight"], rtol=1e-3, atol=1e-4)
     assert json.loads(weights.with_suffix(".json").read_text())["step"] == 4
+    again = State(replace(config, out=tmp_path / "again", start=weights))
+    again.load()
+    assert again.step == 0 and torch.equal(again.net.inlet.weight, prior.net.inlet.weight)
 
 
 def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from jigdoll.types import Motion, RiggedAsset
 
 SHORTEST = 0.08
 """A stance is no shorter than this [s]."""
+SWING = 0.6
+"""How high a foot swings at least, of the step height that suits the gait."""
 HOLD, KEEP, SMOOTH, OUT = 400.0, 1.0, 60.0, 200.0
 """Weights: feet at their places, the motion as it was, changes that are smooth over time, no skin below the ground."""
 
@@ -32,6 +34,8 @@ class Places:
     stands: Bool[Tensor, "frames feet"]
     points: Float[Tensor, "frames feet 3"]
     """The place of the stance [m], world; where a foot does not stand, the place where it is."""
+    least: Float[Tensor, "frames feet"]
+    """How high a swinging foot is at least, so that it does not drag [leg lengths]; 0 for a standing one."""
 
 
 def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int = 150, rate: float = 0.02) -> Motion:
@@ -61,7 +65,7 @@ def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int =
         moment = _moment(trajectory, moved)
         gap = (moment.points[:, body.feet] - places.points) / body.leg_length
         hold = (gap.square().sum(-1) * places.stands).sum() / places.stands.sum()
-        low = (-clearance(body, moment)).clamp_min(0).square().mean()
+        low = (places.least - clearance(body, moment)).clamp_min(0).square().mean()
         change = _change(before, moved, body)
         bend = change[:-2] - 2 * change[1:-1] + change[2:]
         loss = HOLD * (hold + low) + KEEP * change.square().sum(-1).mean() + SMOOTH * bend.square().sum(-1).mean()
@@ -79,7 +83,7 @@ def find_places(body: Body, moment: Moment) -> Places:
     """Stances by the swing and the height of each leg's foot; one place per stance, the mean of where it was."""
     points = moment.points[:, body.feet].detach()
     if not body.feet:
-        return Places(torch.zeros(points.shape[:2], dtype=torch.bool), points)
+        return Places(torch.zeros(points.shape[:2], dtype=torch.bool), points, points[..., 1])
     speed, height = stride_speed(body, moment).detach(), clearance(body, moment).detach()
     sign = -2.0 * (speed + 0.25) - (height - 0.5 * body.step_height) / (0.3 * body.step_height)
     stands = torch.zeros_like(sign, dtype=torch.bool)
@@ -87,12 +91,21 @@ def find_places(body: Body, moment: Moment) -> Places:
     for leg in body.legs:
         feet = [i for i, hip in enumerate(body.hips) if hip == leg.joints[0]]
         stands[:, feet] = _long_runs(sign[:, feet].mean(1) > 0, shortest)[:, None]
-    places = points.clone()
+    places, least = points.clone(), torch.zeros_like(height)
     for foot in range(len(body.feet)):
+        for first, last in _runs(~stands[:, foot]):
+            least[first:last, foot] = SWING * body.step_height * _arch(first, last, len(stands))
         for first, last in _runs(stands[:, foot]):
             places[first:last, foot] = points[first:last, foot].mean(0)
             places[first:last, foot, 1] = body.feet_rest[foot]
-    return Places(stands, places)
+    return Places(stands, places, least)
+
+
+def _arch(first: int, last: int, frames: int) -> Float[Tensor, " run"]:
+    """From 0 over 1 to 0 in the course of a swing; half of it where the clip's edge cuts the swing."""
+    start, end = (0.5 if first == 0 else 0.0), (0.5 if last == frames else 1.0)
+    share = (torch.arange(last - first) + 1) / (last - first + 1)
+    return torch.sin(torch.pi * (start + (end - start) * share))
 
 
 def _runs(flags: Bool[Tensor, " frames"]) -> list[tuple[int, int]]:

@@ -45,6 +45,9 @@ _VERBS: tuple[tuple[str, Family, float], ...] = (
     ("flies", "still", 0.5),
 )
 _ADVERBS = {"slow": 0.7, "slowly": 0.7, "leisurely": 0.8, "gently": 0.85, "quickly": 1.3, "fast": 1.3, "briskly": 1.25}
+_HOPPERS = ("kangaroo", "wallaby")
+"""Who has no walk: both legs go at once, with a flight between, at the Froude number that follows."""
+_HOPPING = 0.5
 _SPRAWLED = 0.12
 """A sprawling body walks at this share of an upright one's Froude number."""
 TURN_PER_STRIDE = 0.5
@@ -71,6 +74,8 @@ def tempo_of(prompt: str, skeleton: Skeleton) -> Tempo:
     """
     words = re.findall(r"[a-z]+", prompt.lower())
     family, froude = _verb(words)
+    if family == "walk" and any(word.startswith(_HOPPERS) for word in words):
+        family, froude = "run", _HOPPING
     length, sprawled = leg_length(skeleton)
     froude *= _SPRAWLED if sprawled and family == "walk" else 1.0
     faster = math.prod(_ADVERBS.get(word, 1.0) for word in words)

@@ -32,8 +32,8 @@ CORE = ("walk", "run", "trot", "gallop", "jump", "hop", "idle", "turn_left", "tu
 CYCLES = ("walk", "run", "trot", "gallop", "creep", "march", "limp", "stomp", "hop")
 """Actions that travel by a leg cycle, whose reversal, wrong phase or wrong speed is a mistake."""
 NEGATIVES = {
-    "reversed": 0.2, "moonwalk": 0.22, "wrong_phase": 0.18, "wrong_speed": 0.1, "glide": 0.1, "small": 0.04,
-    "random": 0.1, "jitter": 0.04, "tangled": 0.04,
+    "reversed": 0.12, "moonwalk": 0.16, "wrong_phase": 0.24, "wrong_speed": 0.1, "glide": 0.18, "small": 0.06,
+    "random": 0.08, "jitter": 0.03, "tangled": 0.03,
 }  # fmt: skip
 """Kinds of unnatural motion and their shares. A moonwalk is a leg cycle run backwards under a forward-moving body."""
 
@@ -76,10 +76,10 @@ class Sample:
 def samples(recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
     """Clips without end; one creature after the other performs a few of them."""
     while True:
-        family = _pick(
+        family = pick(
             generator, ("quadruped", "quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", None)
         )
-        spread = recipe.spread * _between(generator, 0.2, 1.0)
+        spread = recipe.spread * between(generator, 0.2, 1.0)
         asset = random_creature(generator, family=family, without=recipe.held_out, spread=spread)
         try:
             yield from perform(asset, recipe, generator)
@@ -93,10 +93,10 @@ def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> I
     shown = 0
     while shown < recipe.clips_per_creature:
         action = pick_action(actions(asset), recipe, generator)
-        tempo = _pick(generator, (0.0, 0.0, -1.0, 1.0)) * _between(generator, 0.5, 1.0)
-        clip = long_clip(asset, action, recipe, tempo=tempo, seed=_seed(generator))
+        tempo = pick(generator, (0.0, 0.0, -1.0, 1.0)) * between(generator, 0.5, 1.0)
+        clip = long_clip(asset, action, recipe, tempo=tempo, seed=new_seed(generator))
         for _ in range(4):
-            natural = _between(generator) >= recipe.negatives
+            natural = between(generator) >= recipe.negatives
             kind = "natural" if natural else pick_negative(action, generator)
             pose = take(clip, recipe, generator) if natural else spoil(asset, clip, legs, kind, recipe, generator)
             video = draw(splats, asset, pose, recipe, generator)
@@ -120,8 +120,8 @@ def pick_action(able: tuple[str, ...], recipe: Recipe, generator: torch.Generato
     """A core action most of the time, walking most of all; what the body can also do otherwise."""
     core = [action for action in able if action in CORE]
     extra = [action for action in able if action not in CORE]
-    if extra and _between(generator) >= recipe.core:
-        return _pick(generator, tuple(extra))
+    if extra and between(generator) >= recipe.core:
+        return pick(generator, tuple(extra))
     weights = torch.tensor([{"walk": 4.0, "run": 1.6, "jump": 1.3}.get(action, 0.8) for action in core])
     return core[int(torch.multinomial(weights, 1, generator=generator))]
 
@@ -163,25 +163,25 @@ def spoil(
     if kind == "moonwalk":
         return Pose(torch.stack([root[:, 0].flip(0), root[:, 1].flip(0), root[:, 2]], -1), turns.flip(0))
     if kind == "wrong_speed":
-        factor = _between(generator, -0.3, 0.45) if _between(generator) < 0.6 else _between(generator, 1.7, 2.6)
+        factor = between(generator, -0.3, 0.45) if between(generator) < 0.6 else between(generator, 1.7, 2.6)
         return Pose(root * root.new_tensor([1.0, 1.0, factor]), turns)
     if kind == "wrong_phase":
         return _out_of_step(clip, legs, recipe, generator)
     if kind in ("glide", "small"):
-        share = 0.0 if kind == "glide" else _between(generator, 0.15, 0.4)
+        share = 0.0 if kind == "glide" else between(generator, 0.15, 0.4)
         still = torch.zeros_like(turns[:1]) + turns.new_tensor([1.0, 0, 0, 0])
-        still = turns[:1] if _between(generator) < 0.4 else still
+        still = turns[:1] if between(generator) < 0.4 else still
         level = root.clone()
         level[:, 1] = root[:, 1].mean() if share else root[0, 1]
         return Pose(level, slerp(still.expand_as(turns).contiguous(), turns, torch.tensor(share)))
     if kind == "random":
-        angles = _smooth_noise(asset, n, _between(generator, 0.05, 0.6), generator)
+        angles = _smooth_noise(asset, n, between(generator, 0.05, 0.6), generator)
         still = torch.zeros_like(turns) + turns.new_tensor([1.0, 0, 0, 0])
-        base = still if _between(generator) < 0.7 else turns
+        base = still if between(generator) < 0.7 else turns
         travel = root * root.new_tensor([1.0, 0.0, 1.0])
-        return Pose(travel if _between(generator) < 0.7 else root, _added(asset, base, angles))
+        return Pose(travel if between(generator) < 0.7 else root, _added(asset, base, angles))
     if kind == "jitter":
-        noise = torch.randn(n, turns.shape[1], 3, generator=generator) * _between(generator, 0.06, 0.2)
+        noise = torch.randn(n, turns.shape[1], 3, generator=generator) * between(generator, 0.06, 0.2)
         return Pose(root, _added(asset, turns, noise))
     angles = torch.zeros(n, turns.shape[1], 3)  # tangled: legs bent across each other and held there
     for joints in legs:
@@ -192,9 +192,9 @@ def spoil(
 def _out_of_step(clip: Clip, legs: list[tuple[int, ...]], recipe: Recipe, generator: torch.Generator) -> Pose:
     """Some legs, not all, run ahead by a good part of a cycle, or stand still."""
     whole, n = clip.motion.pose.rotations, recipe.frames
-    shift = max(1, min(n, round(clip.period * clip.motion.fps * _between(generator, 0.3, 0.7))))
+    shift = max(1, min(n, round(clip.period * clip.motion.fps * between(generator, 0.3, 0.7))))
     start = int(torch.randint(len(whole) - n - shift + 1, (1,), generator=generator))
-    pose, frozen = window(clip.motion.pose, start, n), _between(generator) < 0.25
+    pose, frozen = window(clip.motion.pose, start, n), between(generator) < 0.25
     turns = pose.rotations.clone()
     for leg in torch.randperm(len(legs), generator=generator)[: max(1, len(legs) // 2)].tolist():
         joints = list(legs[leg])
@@ -224,34 +224,34 @@ def draw(
     splats: SkinnedGaussians, asset: RiggedAsset, pose: Pose, recipe: Recipe, generator: torch.Generator
 ) -> Float[Tensor, "frames height width 3"]:
     """The clip in the colours of motion from a random place on either side, most often low and square to it."""
-    off = _between(generator, -1.0, 1.0)
-    side = _pick(generator, (90.0, 90.0, 270.0)) + recipe.off_side * off * abs(off)
+    off = between(generator, -1.0, 1.0)
+    side = pick(generator, (90.0, 90.0, 270.0)) + recipe.off_side * off * abs(off)
     style = ClipStyle(
         "motion",
         recipe.width,
         recipe.height,
         azimuth=(side,),
-        elevation=recipe.elevation[0] + (recipe.elevation[1] - recipe.elevation[0]) * _between(generator) ** 2,
-        field_of_view=_between(generator, *recipe.field_of_view),
-        margin=_between(generator, *recipe.margin),
+        elevation=recipe.elevation[0] + (recipe.elevation[1] - recipe.elevation[0]) * between(generator) ** 2,
+        field_of_view=between(generator, *recipe.field_of_view),
+        margin=between(generator, *recipe.margin),
     )
     with torch.no_grad():
         transforms = skin_transforms(asset.skeleton, Pose(pose.root.float(), pose.rotations.float()))
         if not transforms.isfinite().all():
             raise ArithmeticError("a pose is not finite")
         ground = quiet_ground(pose_by_transforms(splats, transforms).means)
-        ground = replace(ground, phase=tuple(2 * ground.cell * _between(generator) for _ in "xz"))
+        ground = replace(ground, phase=tuple(2 * ground.cell * between(generator) for _ in "xz"))
         frames, _ = draw_splats(splats, transforms, style=style, ground=ground)
     return frames[0]
 
 
-def _between(generator: torch.Generator, low: float = 0.0, high: float = 1.0) -> float:
+def between(generator: torch.Generator, low: float = 0.0, high: float = 1.0) -> float:
     return low + (high - low) * float(torch.rand((), generator=generator))
 
 
-def _pick(generator: torch.Generator, items: tuple[_Item, ...]) -> _Item:
+def pick(generator: torch.Generator, items: tuple[_Item, ...]) -> _Item:
     return items[int(torch.randint(len(items), (1,), generator=generator))]
 
 
-def _seed(generator: torch.Generator) -> int:
+def new_seed(generator: torch.Generator) -> int:
     return 1 + int(torch.randint(2**30, (1,), generator=generator))

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from jigdoll.prior.text import TextEncoder
 
-DEVIATION = 0.3
-"""Of the training videos' pixels about their mean, in -1..1."""
+DEVIATION = 0.1
+"""Of what is fine in the training videos, in -1..1: what tokens carry need not come from the noisy video."""
 
 
 @dataclass(frozen=True)

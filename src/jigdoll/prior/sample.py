@@ -9,6 +9,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jigdoll.protocols import VideoPrior
+from jigdoll.render.draw import contact_sheet, to_uint8
 
 
 def sample(
@@ -43,6 +44,5 @@ def sheet(
     videos: Float[Tensor, "rows frames height width 3"], *, every: int = 3, scale: int = 3
 ) -> UInt8[np.ndarray, "tall wide 3"]:
     """Some frames of each video side by side, one row per video."""
-    rows = [torch.cat(list(video[::every]), 1) for video in videos]
-    picture = torch.cat(rows, 0).repeat_interleave(scale, 0).repeat_interleave(scale, 1)
-    return (picture.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+    frames = videos[:, ::every].repeat_interleave(scale, 2).repeat_interleave(scale, 3)
+    return contact_sheet(list(to_uint8(frames.flatten(0, 1))), frames.shape[1], gap=0)

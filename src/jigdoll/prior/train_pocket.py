@@ -60,6 +60,8 @@ class TrainConfig:
     """[s]."""
     sheet_every: float = 900.0
     """[s]; 0 draws none."""
+    start: Path | None = None
+    """Exported weights to begin with, where there is no checkpoint yet; random ones by default."""
     export: Path | None = None
     """Write the averaged weights of the last checkpoint here and stop."""
     model: PocketConfig = field(default_factory=PocketConfig)
@@ -87,7 +89,7 @@ def train(rank: int, config: TrainConfig, meeting: Path) -> None:
     place = (config.seed * 64 + rank) * 1_000_003 + state.step
     clips = Pool(config, seed=2 * place)
     generator = torch.Generator().manual_seed(2 * place + 1)
-    since = {"save": time.monotonic(), "sheet": 0.0, "start": time.monotonic()}
+    since = dict.fromkeys(("save", "sheet", "start"), time.monotonic())
     first, errors, parent = state.step, torch.zeros(2, BANDS), os.getppid()
     while state.step < config.steps:
         if os.getppid() != parent:
@@ -227,7 +229,7 @@ class State:
 
         path = self.config.out / "checkpoint.safetensors"
         if not path.exists():
-            return
+            return self.begin()
         with safe_open(path, "pt") as file:
             facts = json.loads(file.metadata()["facts"])
             if facts["words"] != fingerprint():
@@ -246,6 +248,16 @@ class State:
                 memory["state"].setdefault(int(i), {})[name] = value
         self.adam.load_state_dict(memory)
         self.step, self.seconds, self.log = facts["step"], facts["seconds"], facts["log"]
+
+
+    def begin(self) -> None:
+        """With the weights to start from, where some are named."""
+        from jigdoll.prior.prior_pocket import open_pocket
+
+        if self.config.start is not None:
+            stored = open_pocket(self.config.start).net.state_dict()
+            self.net.load_state_dict(stored)
+            self.average = {name: stored[name].clone() for name in self.average}
 
 
 @torch.no_grad()
@@ -319,7 +331,7 @@ def export(config: TrainConfig, path: Path) -> None:
     facts = {
         "model": asdict(config.model),
         "recipe": asdict(config.recipe),
-        "training": {k: v for k, v in asdict(config).items() if k not in ("model", "recipe", "out", "export")},
+        "training": {k: v for k, v in asdict(config).items() if k not in ("model", "recipe", "out", "start", "export")},
         "step": state.step,
         "words": fingerprint(),
     }
