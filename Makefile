@@ -7,8 +7,8 @@ export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test lint bench test-blender lock clean
 
-demo: $(VENV)/.core  ## A built-in character walks: GLB, BVH, video and a contact sheet in out/demo.
-	$(BIN)/jigdoll demo --out out/demo
+demo: $(VENV)/.core  ## A sentence becomes a character that walks: GLB, BVH, video, contact sheet and report in out/demo.
+	$(BIN)/jigdoll animate "a red fox walks" --out out/demo
 
 test: $(VENV)/.dev tests/validator/node_modules lint  ## Style, types, layers, then the whole suite.
 	$(BIN)/python -m pytest

@@ -316,7 +316,9 @@ def tracking(quick: bool, iterations: int, assets: Path | None, only: tuple[str,
         for name, path in files.items():
             if chosen(name):
                 skeleton, motion = load_motion(assets / "motion" / path)
-                motion = resample(retarget(motion, skeleton, human.skeleton), 24.0)
+                first = int(name.startswith("CMU"))  # these begin with a T-pose for calibration, one frame long
+                pose = retarget(motion, skeleton, human.skeleton).pose
+                motion = resample(Motion(Pose(pose.root[first:], pose.rotations[first:]), motion.fps, name), 24.0)
                 part = Pose(motion.pose.root[:49], motion.pose.rotations[:49])
                 rows.append(measured("tracking", human, Motion(part, 24.0, name), name, iterations))
     show("Tracking", rows)

@@ -93,8 +93,10 @@ def walks(options: Options, console: Console) -> list[dict]:
         )
         console.print(rows[-1], highlight=False)
         pictures.append(_row(asset, motion))
-    if options.sheet:
-        write_picture(options.sheet, to_uint8(torch.cat(pictures)))
+        if options.sheet:
+            write_picture(options.sheet, to_uint8(torch.cat(pictures)))
+        if options.json:
+            options.json.write_text(json_module.dumps({"walks": rows}, indent=1, default=str))
     return rows
 
 
@@ -117,6 +119,7 @@ def other_actions(options: Options) -> list[dict]:
             mean = float(chances[:, [i for i, c in enumerate(CLASSES) if c == CLASS_OF[action]]].mean())
             right = max(set(found), key=found.count) == CLASS_OF[action]
             rows.append({"species": name, "action": action, "named": found, "chance": round(mean, 2), "right": right})
+            print(rows[-1], flush=True)
     return rows
 
 
@@ -154,7 +157,7 @@ def main(options: Options) -> None:
             table.add_row(*(str(value) for value in row.values()))
         console.print(table)
     if options.json:
-        options.json.write_text(json_module.dumps(facts, indent=1))
+        options.json.write_text(json_module.dumps(facts, indent=1, default=str))
 
 
 if __name__ == "__main__":

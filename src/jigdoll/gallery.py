@@ -1,4 +1,4 @@
-"""Pictures and films for people: the zoo on one sheet, a clip as a film or a contact sheet, the demo."""
+"""Pictures and films for people: the zoo on one sheet, a clip as a film or a contact sheet."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +10,7 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.errors import JigdollError
-from jigdoll.export import resample, save
+from jigdoll.export import resample
 from jigdoll.formats import video
 from jigdoll.math.rotations import compound_to_quaternion
 from jigdoll.render.camera import fit_orbit
@@ -102,30 +102,6 @@ def zoo_sheet(
         pictures += [picture_of(asset, azimuth=60.0, size=size), to_uint8(draw_clip(asset, middle, style=style)[0, 0])]
         labels += [name.replace("_", " "), action]
     return video.write_picture(Path(target), contact_sheet(pictures, 2 * columns, labels))
-
-
-def demo(
-    out: str | Path,
-    *,
-    name: str = "fox",
-    action: str = "walk",
-    seconds: float = 2.0,
-    progress: Progress = lambda fraction, what: None,
-) -> list[Path]:
-    """A built-in character with its reference gait, in every form that people open."""
-    out = Path(out)
-    progress(0.0, f"sculpting a {name}")
-    asset = zoo.make(name)
-    motion = reference_motion(asset, action, seconds=seconds, fps=24.0, loop=True)
-    stem = out / f"{name}_{action}"
-    progress(0.2, "writing the character")
-    written = [save(stem.with_suffix(".glb"), asset, [motion]), save(stem.with_suffix(".bvh"), asset, [motion])]
-    progress(0.3, "filming")
-    written.append(film(stem.with_suffix(".mp4"), asset, motion))
-    progress(0.8, "drawing the contact sheet")
-    written.append(film(stem.with_suffix(".png"), asset, motion, size=(240, 200), frames=12))
-    progress(1.0, "done")
-    return written
 
 
 def _picked(motion: Motion, count: int) -> Motion:

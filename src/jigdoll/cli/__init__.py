@@ -14,7 +14,7 @@ from jigdoll.cli.judge import judge
 from jigdoll.cli.prior import prior, prior_info, prior_sample
 from jigdoll.cli.shared import Json, console, escaped, show_warning
 from jigdoll.cli.track import track
-from jigdoll.cli.zoo import demo, zoo, zoo_list, zoo_make, zoo_sheet
+from jigdoll.cli.zoo import zoo, zoo_list, zoo_make, zoo_sheet
 from jigdoll.errors import JigdollError
 
 
@@ -70,7 +70,6 @@ VERBS: dict[str, Callable[..., None]] = {
     "track": track,
     "prior": prior,
     "zoo": zoo,
-    "demo": demo,
     "doctor": doctor,
 }
 GROUPS: dict[str, dict[str, Callable[..., None]]] = {

@@ -1,4 +1,4 @@
-"""Verbs on the built-in characters: zoo list, zoo make, zoo sheet, and the demo."""
+"""Verbs on the built-in characters: zoo list, zoo make, zoo sheet."""
 
 import json
 import sys
@@ -82,25 +82,3 @@ def zoo_sheet(
 
     with progress_bar() as progress:
         said(draw_sheet(target, action=action, seed=seed, size=size, columns=columns, progress=progress))
-
-
-def demo(*, out: Path = Path("out/demo"), name: str = "fox", action: str = "walk", seconds: float = 2.0) -> None:
-    """Animate a built-in character with its reference gait (not distilled from text): GLB, BVH, video, picture.
-
-    Args:
-        out: The folder to write to.
-        name: Which built-in character.
-        action: Which reference gait.
-        seconds: Length of the clip.
-    """
-    from jigdoll.gallery import demo as run_demo
-
-    with progress_bar() as progress:
-        written = run_demo(out, name=name, action=action, seconds=seconds, progress=progress)
-    screen = console()
-    screen.print(
-        f"A built-in {name} with its procedural reference gait [bold]{action}[/]. "
-        "Motion from text is not part of this version yet."
-    )
-    for path in written:
-        screen.print(f"  {path}", highlight=False)

@@ -14,7 +14,7 @@ from jigdoll.types import PriorDefaults
 class DistillConfig:
     """How a motion is distilled; None means what suits the prior, the sentence and the legs."""
 
-    iterations: int = 200
+    iterations: int = 120
     """Steps that ask the prior."""
     settle: int = 300
     """Steps after those, by the losses alone: they put the gait on its feet and cost little."""
@@ -42,7 +42,7 @@ class DistillConfig:
     """How many basis functions; by default enough for two harmonics of the stride."""
     coarse: float = 0.6
     """The share of the terms that the motion starts with; all of them from `coarse_until` on."""
-    coarse_until: float = 0.4
+    coarse_until: float = 0.7
     stiffness: float = 0.2
     """How far joints outside the legs follow, against 1 for legs."""
     arms: float = 0.3

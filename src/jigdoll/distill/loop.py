@@ -202,9 +202,11 @@ def active_terms(stage: Stage, step: int) -> float | None:
     """How many basis functions take part: few at first, all later."""
     config, terms = stage.config, stage.trajectory.terms
     now = _share(config, step)
-    if config.coarse >= 1 or config.basis in ("frames", "stride") or now >= config.coarse_until:
+    if config.coarse >= 1 or config.basis == "frames" or now >= config.coarse_until:
         return None
     first = max(3.0, config.coarse * terms)
+    if config.basis == "stride":
+        return 3.0  # one swing per stride: a leg that learns two at first keeps them
     return min(first + (terms - first) * now / config.coarse_until, float(terms))
 
 

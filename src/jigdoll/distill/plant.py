@@ -23,7 +23,7 @@ SHORTEST = 0.08
 """A stance is no shorter than this [s]."""
 SWING = 0.6
 """How high a foot swings at least, of the step height that suits the gait."""
-HOLD, KEEP, SMOOTH, OUT = 400.0, 1.0, 60.0, 200.0
+HOLD, KEEP, SMOOTH, OUT = 400.0, 1.0, 60.0, 1500.0
 """Weights: feet at their places, the motion as it was, changes that are smooth over time, no skin below the ground."""
 
 

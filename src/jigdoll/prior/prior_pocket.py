@@ -38,7 +38,7 @@ class PocketPrior:
             fps=config.fps,
             width=config.width,
             height=config.height,
-            guidance=8.0,
+            guidance=3.0,
             levels=LEVELS,
             negative_prompt=UNNATURAL,
             form="csd",

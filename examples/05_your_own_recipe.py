@@ -1,0 +1,27 @@
+"""Distil with your own settings and watch the losses: every part of the recipe can be changed.
+
+    python examples/05_your_own_recipe.py
+
+Here the motion is one value per frame with a smoothness term, as in the AKD paper, instead of harmonics of the stride.
+"""
+
+from jigdoll import zoo
+from jigdoll.distill.config import DistillConfig
+from jigdoll.distill.loop import Progress, distill
+from jigdoll.judge import judge
+from jigdoll.prior.prior_pocket import open_pocket
+
+
+def watch(now: Progress) -> None:
+    """Every tenth step: where it is and what it pays."""
+    if now.step % 10 == 0:
+        paid = ", ".join(f"{name} {value:.3g}" for name, value in now.losses.items())
+        print(f"{now.fraction:4.0%}  {paid}")
+
+
+dog = zoo.make("dog")
+config = DistillConfig(basis="frames", smooth=3000.0, iterations=40, settle=60)
+made = distill(dog, "a dog walks", open_pocket(), config, progress=watch)
+verdict = judge(dog, made.motion)
+for pair in verdict.pairs:
+    print(f"{pair.kind}: left against right {pair.alternation:+.2f}, swings by {pair.amplitude:.0f} degrees")
