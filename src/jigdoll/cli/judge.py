@@ -12,10 +12,9 @@ from jigdoll.cli.shared import (
     Forward,
     Scale,
     Up,
-    clip_for,
+    clip_or_gait,
     console,
     escaped,
-    is_motion_file,
     open_character,
     progress_bar,
     said,
@@ -24,7 +23,7 @@ from jigdoll.errors import JigdollError
 
 if TYPE_CHECKING:
     from jigdoll.judge import Verdict
-    from jigdoll.types import Motion, RiggedAsset
+    from jigdoll.types import RiggedAsset
 
 
 def judge(
@@ -66,8 +65,8 @@ def judge(
     asset = open_character(file, up=up, forward=forward, scale=scale, fps=fps)
     if not asset.is_rigged:
         raise JigdollError(f"{file}: there is no skeleton, so nothing moves; jigdoll rig gives it one")
-    motion = _clip(asset, clip, fps=fps, seconds=seconds)
-    reference = None if against is None else _clip(asset, against, fps=fps, seconds=seconds)
+    motion = clip_or_gait(asset, clip, fps=fps, seconds=seconds)
+    reference = None if against is None else clip_or_gait(asset, against, fps=fps, seconds=seconds)
     bodies = make_bodies(asset) if physics else None
     verdict = measure(asset, motion, reference=reference, bodies=bodies)
     text = json.dumps(as_dict(verdict), indent=2) + "\n"
@@ -85,28 +84,6 @@ def judge(
                 html, asset, motion, verdict=verdict, reference=reference, title=title, progress=progress
             )
         said(written)
-
-
-def _clip(asset: "RiggedAsset", word: str, *, fps: float, seconds: float) -> "Motion":
-    """A motion file, a clip of the asset, or a gait that its body can do."""
-    from jigdoll.zoo.gaits import actions, reference_motion
-
-    near = [name for name in asset.clips if word.lower() in name.lower()]
-    if is_motion_file(asset, word) or word in asset.clips or len(near) == 1:
-        return clip_for(asset, word, fps=fps)
-    try:
-        gaits = actions(asset)
-    except JigdollError:
-        gaits = ()
-    if word in gaits and not near:
-        return reference_motion(asset, word, fps=fps, seconds=seconds)
-    if len(near) > 1:
-        raise JigdollError(
-            f"{asset.name}: {word!r} may be any of the clips {', '.join(near)}; name one of them in full"
-        )
-    clips = f"the clips are {', '.join(asset.clips)}" if asset.clips else "the file holds no clips"
-    could = f"; gaits for this body are {', '.join(gaits)}" if gaits else ""
-    raise JigdollError(f"{asset.name}: no clip is called {word!r}; {clips}{could}; a .bvh or .glb file serves as well")
 
 
 def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:

@@ -114,3 +114,25 @@ def escaped(text: str) -> str:
 def show_warning(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
     label = "repaired" if issubclass(category, RepairWarning) else "warning"
     console(error=True).print(f"[yellow]{label}:[/] {escaped(str(message))}", highlight=False, soft_wrap=True)
+
+
+def clip_or_gait(asset: "RiggedAsset", word: str, *, fps: float, seconds: float) -> "Motion":
+    """A motion file, a clip of the asset, or a gait that its body can do."""
+    from jigdoll.zoo.gaits import actions, reference_motion
+
+    near = [name for name in asset.clips if word.lower() in name.lower()]
+    if is_motion_file(asset, word) or word in asset.clips or len(near) == 1:
+        return clip_for(asset, word, fps=fps)
+    try:
+        gaits = actions(asset)
+    except JigdollError:
+        gaits = ()
+    if word in gaits and not near:
+        return reference_motion(asset, word, fps=fps, seconds=seconds)
+    if len(near) > 1:
+        raise JigdollError(
+            f"{asset.name}: {word!r} may be any of the clips {', '.join(near)}; name one of them in full"
+        )
+    clips = f"the clips are {', '.join(asset.clips)}" if asset.clips else "the file holds no clips"
+    could = f"; gaits for this body are {', '.join(gaits)}" if gaits else ""
+    raise JigdollError(f"{asset.name}: no clip is called {word!r}; {clips}{could}; a .bvh or .glb file serves as well")

@@ -13,9 +13,8 @@ from jigdoll.cli.shared import (
     Scale,
     Up,
     check_target,
-    clip_for,
+    clip_or_gait,
     console,
-    is_motion_file,
     open_character,
     progress_bar,
     said,
@@ -83,7 +82,7 @@ def track(
     if out is not None:
         check_target(out, WRITABLE)
     asset = open_character(file, up=up, forward=forward, scale=scale, fps=fps)
-    motion = _clip(asset, clip, fps=fps, seconds=seconds)
+    motion = clip_or_gait(asset, clip, fps=fps, seconds=seconds)
     motion = motion if motion.fps == fps else resample(motion, fps)
     out = Path(f"{asset.name}_tracked.glb") if out is None else out
     compile_kernels(lambda text: console(error=True).print(text, highlight=False, markup=False))
@@ -104,17 +103,6 @@ def track(
     for path in (video, html):
         if path is not None:
             said(path)
-
-
-def _clip(asset: "RiggedAsset", clip: str, *, fps: float, seconds: float) -> "Motion":
-    """By name, from a file, or a built-in gait."""
-    if clip in asset.clips or is_motion_file(asset, clip):
-        return clip_for(asset, clip, fps=fps)
-    from jigdoll.zoo.gaits import actions, reference_motion
-
-    if asset.source is None and clip in actions(asset):
-        return reference_motion(asset, clip, seconds=seconds, fps=fps)
-    return clip_for(asset, clip, fps=fps)
 
 
 def _film(video: Path, asset: "RiggedAsset", done: "Tracked") -> None:

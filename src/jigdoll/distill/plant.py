@@ -23,7 +23,7 @@ SHORTEST = 0.08
 """A stance is no shorter than this [s]."""
 SWING = 0.6
 """How high a foot swings at least, of the step height that suits the gait."""
-HOLD, KEEP, SMOOTH, OUT = 400.0, 1.0, 60.0, 1500.0
+HOLD, KEEP, SMOOTH, OUT = 400.0, 1.0, 20.0, 1500.0
 """Weights: feet at their places, the motion as it was, changes that are smooth over time, no skin below the ground."""
 
 
@@ -38,7 +38,7 @@ class Places:
     """How high a swinging foot is at least, so that it does not drag [leg lengths]; 0 for a standing one."""
 
 
-def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int = 150, rate: float = 0.02) -> Motion:
+def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int = 300, rate: float = 0.02) -> Motion:
     """The motion with standing feet that stay in place; a body without legs, or one that flies, keeps its motion."""
     trajectory = make_trajectory(
         asset.skeleton,
