@@ -17,8 +17,8 @@ import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
 
+from ablation import picture
 from classifier import CLASS_OF, CLASSES, load_classifier, name_actions
 from jigdoll import zoo
 from jigdoll.distill.config import DistillConfig
@@ -28,7 +28,7 @@ from jigdoll.judge import judge, walk_check
 from jigdoll.pipeline import animate
 from jigdoll.prior.lexicon import HELD_OUT_SPECIES
 from jigdoll.prior.prior_pocket import open_pocket
-from jigdoll.render.draw import ClipStyle, draw_clip, to_uint8
+from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip
 from jigdoll.types import Motion, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
@@ -92,17 +92,12 @@ def walks(options: Options, console: Console) -> list[dict]:
             }
         )
         console.print(rows[-1], highlight=False)
-        pictures.append(_row(asset, motion))
+        pictures.append(picture(asset, motion))
         if options.sheet:
-            write_picture(options.sheet, to_uint8(torch.cat(pictures)))
+            write_picture(options.sheet, contact_sheet(pictures, 1, [row["species"] for row in rows]))
         if options.json:
             options.json.write_text(json_module.dumps({"walks": rows}, indent=1, default=str))
     return rows
-
-
-def _row(asset: RiggedAsset, motion: Motion) -> Tensor:
-    frames = draw_clip(asset, motion, style=ClipStyle("mesh", 160, 120, azimuth=(70.0,)))[0]
-    return torch.cat(list(frames[:: max(1, len(frames) // 8)][:8]), 1)
 
 
 def other_actions(options: Options) -> list[dict]:

@@ -40,7 +40,7 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     table.add_row("never seen in training", " ".join(recipe["held_out"]))
     console().print(table)
     table = Table(
-        "name", "hub id", "download", "GPU memory", title="Large models (extra: pip install 'jigdoll[video]')"
+        "name", "hub id", "download", "GPU memory", title=escaped("Large models (extra: pip install 'jigdoll[video]')")
     )
     for name, entry in CATALOGUE.items():
         table.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
