@@ -109,6 +109,8 @@ def test_a_prior_that_knows_the_walk_teaches_it(dog, form, scale, monkeypatch) -
         support=0.0,
         lift=0.0,
         relay=0.0,
+        sides=0.0,
+        ease=0.0,
         momentum=0.0,
     )
     result = distill(dog, PROMPT, OraclePrior(dog, clip, monkeypatch), config)
@@ -320,6 +322,8 @@ def test_the_papers_constants() -> None:
         "support",
         "lift",
         "relay",
+        "sides",
+        "ease",
         "momentum",
         "leg_length",
         "root",

@@ -122,6 +122,37 @@ def test_walking_backwards_on_a_body_that_goes_ahead_costs_more_than_gliding(
     assert float(losses.contact(body, reversed_legs)) > 1.2 * float(losses.contact(body, glide))
 
 
+def test_each_side_does_what_the_other_does_half_a_stride_later(
+    dog: RiggedAsset, trajectory: Trajectory, body: Body, walk: Moment
+) -> None:
+    period = reference_clip(dog, "walk", seconds=1.0, fps=FPS).period
+    even = replace(body, lag=0.5 * period)
+    assert float(losses.sides(even, walk)) < 0.004
+    # The same walk is far from legs that go together, and its mirror image is as even as itself.
+    assert float(losses.sides(replace(body, lag=0.0), walk)) > 10 * float(losses.sides(even, walk))
+    mirrored = replace(even, lefts=even.rights, rights=even.lefts)
+    assert float(losses.sides(mirrored, walk)) < 0.004
+    assert float(losses.sides(replace(body, lag=None), walk)) == 0
+    assert float(losses.sides(replace(body, lag=10.0), walk)) == 0, "the clip is too short for such a lag"
+
+
+def test_evenness_does_not_hang_on_the_way_a_body_faces(trajectory: Trajectory, body: Body, walk: Moment) -> None:
+    angles = walk.moved.angles.clone()
+    angles[:, 0, 0] += 1.0
+    turned = moment_of(trajectory, replace(walk.moved, angles=angles))
+    torch.testing.assert_close(losses.sides(body, turned), losses.sides(body, walk), rtol=1e-3, atol=1e-6)
+
+
+def test_ease_is_the_jerk_of_a_sine_in_radians_of_the_stride(trajectory: Trajectory, body: Body, glide: Moment) -> None:
+    # x = A sin(2 pi t / T) has a mean squared jerk of A^2 / 2 per cubed radian, whatever T is.
+    t = torch.arange(25.0) / FPS
+    wave = 0.1 * body.leg_length * torch.sin(2 * torch.pi * t)
+    bobbing = moment_of(trajectory, replace(glide.moved, root=glide.moved.root + wave[:, None] * torch.eye(3)[1]))
+    slow = replace(body, period=1.0)
+    torch.testing.assert_close(losses.ease(slow, bobbing), torch.tensor(0.005), rtol=0.15, atol=0)
+    assert float(losses.ease(slow, glide)) < 1e-6
+
+
 def test_the_foot_that_stands_is_the_one_that_the_gait_says(dog: RiggedAsset, body: Body, walk: Moment) -> None:
     clip = reference_clip(dog, "walk", seconds=1.0, fps=FPS)
     weights = losses.stance_weights(body, walk)

@@ -180,6 +180,24 @@ def test_speed_follows_from_the_verb_and_the_legs(dog: RiggedAsset) -> None:
     assert left > 0 and right == -left
 
 
+def test_the_words_say_how_the_sides_follow_each_other(dog: RiggedAsset) -> None:
+    human, kangaroo = zoo.make("human").skeleton, zoo.make("kangaroo").skeleton
+    lags = {
+        ("a dog walks", dog.skeleton): 0.5,
+        ("a dog trots", dog.skeleton): 0.5,
+        ("a dog runs", dog.skeleton): 0.12,
+        ("a rhino runs", dog.skeleton): 0.5,
+        ("a man runs", human): 0.5,
+        ("a man jumps", human): 0.0,
+        ("a man limps", human): None,
+        ("a man waves", human): None,
+        ("a kangaroo walks", kangaroo): 0.0,
+    }
+    for (prompt, skeleton), lag in lags.items():
+        assert tempo_of(prompt, skeleton).lag == lag, prompt
+    assert tempo_of("a kangaroo walks", kangaroo).family == "run", "there is flight in each hop"
+
+
 @pytest.mark.parametrize("species", ["human", "crocodile"])
 def test_the_walking_speed_is_that_of_the_animal_within_a_factor(species) -> None:
     asset = zoo.make(species)

@@ -120,9 +120,7 @@ def test_offsets_and_scales_survive_a_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RIGGED)
-def test_a_clip_added_to_a_real_file_plays_the_same_when_read_back(
-    name: str, assets_dir: Path, tmp_path: Path
-) -> None:
+def test_a_clip_added_to_a_real_file_plays_the_same_when_read_back(name: str, assets_dir: Path, tmp_path: Path) -> None:
     asset = quiet_load(assets_dir / "rigged" / name)
     motion = replace(wiggle(asset), fps=30.0)
     again = quiet_load(quiet_write(tmp_path / "out.glb", asset, [motion]))

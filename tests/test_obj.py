@@ -187,9 +187,7 @@ def test_triangles_of_regular_polygons_fill_them(sizes: list[int], seed: int) ->
     np.testing.assert_allclose(np.bincount(owner, areas), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "vertices", "faces"), [("penguin", 3362, 6720), ("spot_low_resolution", 829, 1654)]
-)
+@pytest.mark.parametrize(("name", "vertices", "faces"), [("penguin", 3362, 6720), ("spot_low_resolution", 829, 1654)])
 def test_real_meshes_load_whole_and_closed(assets_dir: Path, name: str, vertices: int, faces: int) -> None:
     mesh = obj.read(assets_dir / "unrigged" / "odedstein" / f"{name}.obj").mesh
     assert (len(mesh.vertices), len(mesh.faces)) == (vertices, faces)

@@ -91,9 +91,7 @@ def test_bones_point_where_the_sources_bones_point_whatever_the_rest_pose(arms: 
     source, target = person(arms=arms), person(arms=0.9)
     motion = dance(source, seed=2)
     moved = retarget(motion, source, target)
-    torch.testing.assert_close(
-        directions(target, moved.pose), directions(source, motion.pose), atol=2e-5, rtol=0
-    )
+    torch.testing.assert_close(directions(target, moved.pose), directions(source, motion.pose), atol=2e-5, rtol=0)
 
 
 def test_feet_spine_and_head_that_are_drawn_differently_rest_while_the_source_rests() -> None:

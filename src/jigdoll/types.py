@@ -180,9 +180,7 @@ class RiggedAsset:
 
     def __post_init__(self) -> None:
         if self.weights.values.shape[0] != self.mesh.vertices.shape[0]:
-            raise RigError(
-                f"{self.weights.values.shape[0]} rows of weights for {self.mesh.vertices.shape[0]} vertices"
-            )
+            raise RigError(f"{self.weights.values.shape[0]} rows of weights for {self.mesh.vertices.shape[0]} vertices")
         if self.weights.joints.numel() and int(self.weights.joints.max()) >= len(self.skeleton):
             raise RigError("weights name a joint that the skeleton does not have")
 

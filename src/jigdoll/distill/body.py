@@ -29,6 +29,16 @@ class Body:
     """The joints that stand: the end of each leg, and the joint before it where that is as low."""
     across: list[int]
     """For each foot the same foot of the other side (itself where there is none)."""
+    lefts: list[tuple[int, int]]
+    """Each joint of a left leg after the first one of that leg."""
+    rights: list[tuple[int, int]]
+    """The same of the legs across."""
+    period: float
+    """Of one stride [s]."""
+    lag: float | None
+    """How long after the right legs the left ones do the same [s]; None where that is open."""
+    soles: Float[Tensor, "feet points 3"]
+    """Each foot's joint and the corners of the skin that it puts on the ground, in its own frame [m]."""
     feet_rest: Float[Tensor, " feet"]
     """Height of the feet at rest [m]."""
     reach_rest: Float[Tensor, " feet"]
@@ -72,6 +82,12 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
             feet.append(joint)
             keys.append((leg.rank, leg.side, place))
     other = {"left": "right", "right": "left"}
+    couples = [(a, b) for a in legs for b in legs if (a.side, b.side) == ("left", "right") and a.rank == b.rank]
+    matches = [
+        ((left, a.joints[0]), (right, b.joints[0]))
+        for a, b in couples
+        for left, right in zip(a.joints[1:], b.joints[1:], strict=False)
+    ]
     across = [
         keys.index((rank, other[side], place)) if (rank, other[side], place) in keys else i
         for i, (rank, side, place) in enumerate(keys)
@@ -85,6 +101,11 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
         hips=hips,
         feet=feet,
         across=across,
+        lefts=[left for left, _ in matches],
+        rights=[right for _, right in matches],
+        period=tempo.period,
+        lag=None if tempo.lag is None else tempo.lag * tempo.period,
+        soles=_soles(asset, T, feet),
         feet_rest=points[feet, 1],
         reach_rest=(points[feet] - points[hips]).norm(dim=-1),
         leg_length=length,
@@ -159,6 +180,20 @@ def _cuboids(
     if not boxes:
         return [0], torch.zeros(1, 8, 3)
     return joints, torch.stack(boxes)
+
+
+def _soles(asset: RiggedAsset, T_world_joint: Float[Tensor, "joints 4 4"], feet: list[int]) -> Float[Tensor, "_ 9 3"]:
+    """Each foot's joint, and of the lower half of its skin the points that reach farthest in eight directions."""
+    owner, soles = _owned(asset), torch.zeros(len(feet), 9, 3)
+    turn = torch.arange(8) * (torch.pi / 4)
+    compass = torch.stack([torch.sin(turn), -torch.ones(8), torch.cos(turn)])
+    for i, joint in enumerate(feet):
+        skin = asset.mesh.vertices[owner == joint]
+        if not len(skin):
+            continue
+        low = skin[skin[:, 1] <= skin[:, 1].median()]
+        soles[i, 1:] = apply(rigid_inverse(T_world_joint[joint]), low[(low @ compass).argmax(0)])
+    return soles
 
 
 def _capsules(

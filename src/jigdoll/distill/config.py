@@ -98,6 +98,8 @@ class DistillConfig:
     support: float | None = None
     lift: float | None = None
     relay: float | None = None
+    sides: float | None = None
+    ease: float | None = None
     momentum: float | None = None
     leg_length: float | None = None
     root: float | None = None
@@ -212,6 +214,8 @@ def _weights(family: Family, legs: int, *, loop: bool) -> dict[str, float]:
         "support": {"walk": 3000.0 if legs > 2 else 1500.0}.get(family, 0.0),
         "lift": {"walk": 60.0, "run": 40.0}.get(family, 0.0),
         "relay": {"walk": 200.0}.get(family, 0.0),
+        "sides": 300.0,
+        "ease": {"walk": 30.0, "run": 10.0}.get(family, 3.0),
         "momentum": {"walk": 2e4, "run": 5e3}.get(family, 0.0),
         "leg_length": 3000.0,
         "root": 6000.0,

@@ -39,6 +39,8 @@ class Weights:
     support: float = 0.0
     lift: float = 0.0
     relay: float = 0.0
+    sides: float = 0.0
+    ease: float = 0.0
     momentum: float = 0.0
     leg_length: float = 0.0
     root: float = 0.0
@@ -49,7 +51,7 @@ class Weights:
 
 PAPER = Weights(smooth=2e5, ground=1e7)
 """lambda_1 and lambda_2 of AKD, appendix D."""
-RAMPED = ("contact", "support", "lift", "relay")
+RAMPED = ("contact", "support", "lift", "relay", "ease")
 """These come in late, once the prior has set which leg goes when: earlier they lock the legs in phase."""
 
 
@@ -65,6 +67,8 @@ def losses(
         "support": lambda: support(body, moment),
         "lift": lambda: lift(body, moment),
         "relay": lambda: relay(body, moment),
+        "sides": lambda: sides(body, moment),
+        "ease": lambda: ease(body, moment),
         "momentum": lambda: momentum(body, moment),
         "leg_length": lambda: leg_length(body, moment),
         "root": lambda: root(body, moment),
@@ -168,6 +172,38 @@ def relay(body: Body, moment: Moment) -> Float[Tensor, ""]:
         return moment.points.sum() * 0
     speed = stride_speed(body, moment).clamp_min(0)
     return (speed * speed[:, body.across]).clamp_max(4.0).mean()
+
+
+def sides(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """Left legs do what right ones do, mirrored and a share of a stride later: squared difference of all their joints."""
+    if not body.lefts or body.lag is None:
+        return moment.points.sum() * 0
+    heading = moment.moved.angles[:, 0, 0].detach()
+    left, right = (_reach(moment, joints, heading) for joints in (body.lefts, body.rights))
+    late = body.lag * moment.fps
+    whole, part = int(late), late - int(late)
+    if whole + 1 >= len(left):
+        return moment.points.sum() * 0  # too short a clip for the other side's turn
+    later = (1 - part) * left[whole:-1] + part * left[whole + 1 :]
+    gap = (later - right[: len(later)] * right.new_tensor([-1.0, 1.0, 1.0])) / body.leg_length
+    return gap.square().sum(-1).mean()
+
+
+def _reach(
+    moment: Moment, joints: list[tuple[int, int]], heading: Float[Tensor, " frames"]
+) -> Float[Tensor, "frames joints 3"]:
+    """From hips to joints: to the left, up and ahead."""
+    x, y, z = (moment.points[:, [j for j, _ in joints]] - moment.points[:, [hip for _, hip in joints]]).unbind(-1)
+    cos, sin = torch.cos(heading)[:, None], torch.sin(heading)[:, None]
+    return torch.stack([cos * x - sin * z, y, sin * x + cos * z], -1)
+
+
+def ease(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """Nothing jerks: the mean squared jerk of all joints, in leg lengths per cubed radian of the stride."""
+    points = moment.points
+    jerk = points[3:] - 3 * points[2:-1] + 3 * points[1:-2] - points[:-3]
+    rate = moment.fps * body.period / (2 * torch.pi)
+    return (jerk * (rate**3 / body.leg_length)).square().sum(-1).mean()
 
 
 def momentum(body: Body, moment: Moment) -> Float[Tensor, ""]:

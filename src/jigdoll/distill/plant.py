@@ -6,7 +6,7 @@ single frames are bent until the feet are there: as little as needed, smoothly, 
 part.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,14 +16,18 @@ from jigdoll.distill.body import Body, body_of
 from jigdoll.distill.losses import Moment, clearance, ground, stride_speed
 from jigdoll.distill.tempo import Tempo
 from jigdoll.distill.trajectory import Controls, Trajectory, controls, fit_theta, make_trajectory, pose_of
-from jigdoll.rig.kinematics import forward
-from jigdoll.types import Motion, RiggedAsset
+from jigdoll.math.transforms import apply
+from jigdoll.rig.kinematics import forward, rest_transforms, skin_transforms
+from jigdoll.skin.deform import deform
+from jigdoll.types import Motion, Pose, RiggedAsset
 
 SHORTEST = 0.08
 """A stance is no shorter than this [s]."""
 SWING = 0.6
 """How high a foot swings at least, of the step height that suits the gait."""
-HOLD, KEEP, SMOOTH, OUT = 400.0, 1.0, 20.0, 1500.0
+REACH = 3
+"""Frames over which a body is raised that stands too deep."""
+HOLD, KEEP, SMOOTH, OUT = 2000.0, 1.0, 20.0, 1500.0
 """Weights: feet at their places, the motion as it was, changes that are smooth over time, no skin below the ground."""
 
 
@@ -32,13 +36,13 @@ class Places:
     """Which feet stand when, and where."""
 
     stands: Bool[Tensor, "frames feet"]
-    points: Float[Tensor, "frames feet 3"]
-    """The place of the stance [m], world; where a foot does not stand, the place where it is."""
+    points: Float[Tensor, "frames feet points 3"]
+    """The place of the stance of each foot's joint and of the corners of its sole [m], world."""
     least: Float[Tensor, "frames feet"]
     """How high a swinging foot is at least, so that it does not drag [leg lengths]; 0 for a standing one."""
 
 
-def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int = 300, rate: float = 0.02) -> Motion:
+def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int = 150, rate: float = 0.05) -> Motion:
     """The motion with standing feet that stay in place; a body without legs, or one that flies, keeps its motion."""
     trajectory = make_trajectory(
         asset.skeleton,
@@ -63,8 +67,8 @@ def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int =
     for step in range(iterations):
         moved = controls(trajectory, theta)
         moment = _moment(trajectory, moved)
-        gap = (moment.points[:, body.feet] - places.points) / body.leg_length
-        hold = (gap.square().sum(-1) * places.stands).sum() / places.stands.sum()
+        gap = (footprints(body, moment) - places.points) / body.leg_length
+        hold = (gap.square().sum(-1).mean(-1) * places.stands).sum() / places.stands.sum()
         low = (places.least - clearance(body, moment)).clamp_min(0).square().mean()
         change = _change(before, moved, body)
         bend = change[:-2] - 2 * change[1:-1] + change[2:]
@@ -76,14 +80,29 @@ def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int =
         optimizer.step()
     with torch.no_grad():
         pose = pose_of(trajectory, controls(trajectory, theta))
-    return Motion(pose, motion.fps, motion.name)
+        return Motion(raised(asset, pose), motion.fps, motion.name)
+
+
+def raised(asset: RiggedAsset, pose: Pose) -> Pose:
+    """The pose carried smoothly so much higher that no skin is below the ground: cuboids only come near to the skin."""
+    skin = deform(asset.mesh.vertices, asset.weights, skin_transforms(asset.skeleton, pose))
+    depth = (-skin[..., 1].amin(1)).clamp_min(0)[None]
+    highest = torch.nn.functional.max_pool1d(depth, 2 * REACH + 1, 1, REACH)
+    padded = torch.nn.functional.pad(highest, (REACH, REACH), "replicate")
+    lift = torch.nn.functional.avg_pool1d(padded, 2 * REACH + 1, 1)[0]
+    return replace(pose, root=pose.root + lift[:, None] * pose.root.new_tensor([0.0, 1.0, 0.0]))
+
+
+def footprints(body: Body, moment: Moment) -> Float[Tensor, "frames feet points 3"]:
+    """Each foot's joint and the corners of its sole [m], world."""
+    return apply(moment.T_world_joint[:, body.feet], body.soles)
 
 
 def find_places(body: Body, moment: Moment) -> Places:
     """Stances by the swing and the height of each leg's foot; one place per stance, the mean of where it was."""
-    points = moment.points[:, body.feet].detach()
+    points = footprints(body, moment).detach()
     if not body.feet:
-        return Places(torch.zeros(points.shape[:2], dtype=torch.bool), points, points[..., 1])
+        return Places(torch.zeros(points.shape[:2], dtype=torch.bool), points, points[..., 0, 1])
     speed, height = stride_speed(body, moment).detach(), clearance(body, moment).detach()
     sign = -2.0 * (speed + 0.25) - (height - 0.5 * body.step_height) / (0.3 * body.step_height)
     stands = torch.zeros_like(sign, dtype=torch.bool)
@@ -91,13 +110,14 @@ def find_places(body: Body, moment: Moment) -> Places:
     for leg in body.legs:
         feet = [i for i, hip in enumerate(body.hips) if hip == leg.joints[0]]
         stands[:, feet] = _long_runs(sign[:, feet].mean(1) > 0, shortest)[:, None]
+    rest = apply(rest_transforms(body.skeleton)[body.feet], body.soles)[..., 1]
     places, least = points.clone(), torch.zeros_like(height)
     for foot in range(len(body.feet)):
         for first, last in _runs(~stands[:, foot]):
             least[first:last, foot] = SWING * body.step_height * _arch(first, last, len(stands))
         for first, last in _runs(stands[:, foot]):
             places[first:last, foot] = points[first:last, foot].mean(0)
-            places[first:last, foot, 1] = body.feet_rest[foot]
+            places[first:last, foot, :, 1] = rest[foot]
     return Places(stands, places, least)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Skeleton
+from jigdoll.zoo.gaits_style import HEAVY, HOPPERS
 
 GRAVITY = 9.81
 Family = Literal["walk", "run", "jump", "still"]
@@ -45,9 +46,11 @@ _VERBS: tuple[tuple[str, Family, float], ...] = (
     ("flies", "still", 0.5),
 )
 _ADVERBS = {"slow": 0.7, "slowly": 0.7, "leisurely": 0.8, "gently": 0.85, "quickly": 1.3, "fast": 1.3, "briskly": 1.25}
-_HOPPERS = ("kangaroo", "wallaby")
-"""Who has no walk: both legs go at once, with a flight between, at the Froude number that follows."""
 _HOPPING = 0.5
+"""The Froude number at which a hopper gets along where others walk."""
+_GALLOP = 0.12
+"""How far one foot of a galloping pair follows the other, as a share of the stride."""
+_TROTS = ("trot", "jog")
 _SPRAWLED = 0.12
 """A sprawling body walks at this share of an upright one's Froude number."""
 TURN_PER_STRIDE = 0.5
@@ -65,6 +68,8 @@ class Tempo:
     """Of one stride [s]."""
     turn: float
     """Heading per second [rad/s], positive to the left."""
+    lag: float | None
+    """By which share of a stride the right legs do what the left ones do later; None where that is open."""
 
 
 def tempo_of(prompt: str, skeleton: Skeleton) -> Tempo:
@@ -74,8 +79,9 @@ def tempo_of(prompt: str, skeleton: Skeleton) -> Tempo:
     """
     words = re.findall(r"[a-z]+", prompt.lower())
     family, froude = _verb(words)
-    if family == "walk" and any(word.startswith(_HOPPERS) for word in words):
-        family, froude = "run", _HOPPING
+    hops = family in ("walk", "run") and any(word.startswith(HOPPERS) for word in words)
+    if hops:
+        family, froude = "run", max(froude, _HOPPING)
     length, sprawled = leg_length(skeleton)
     froude *= _SPRAWLED if sprawled and family == "walk" else 1.0
     faster = math.prod(_ADVERBS.get(word, 1.0) for word in words)
@@ -86,7 +92,19 @@ def tempo_of(prompt: str, skeleton: Skeleton) -> Tempo:
         period = 2.4 * length * (speed**2 / (GRAVITY * length)) ** 0.34 / speed
     side = -1.0 if "right" in words else 1.0
     turning = any(word.startswith(("turn", "circl")) for word in words)
-    return Tempo(family, speed, period, side * TURN_PER_STRIDE / period if turning else 0.0)
+    turn = side * TURN_PER_STRIDE / period if turning else 0.0
+    return Tempo(family, speed, period, turn, 0.0 if hops else _lag(family, words, skeleton, sprawled))
+
+
+def _lag(family: Family, words: list[str], skeleton: Skeleton, sprawled: bool) -> float | None:
+    """Walks and trots are even-sided (Hildebrand's symmetrical gaits), gallops and jumps put both feet down together."""
+    if family == "still" or any(word.startswith("limp") for word in words):
+        return None
+    if family == "jump":
+        return 0.0
+    legs = sum(limb.kind == "leg" for limb in find_limbs(skeleton))
+    gallops = family == "run" and legs == 4 and not sprawled
+    return _GALLOP if gallops and not any(word.startswith((*_TROTS, *HEAVY)) for word in words) else 0.5
 
 
 def _verb(words: list[str]) -> tuple[Family, float]:

@@ -270,9 +270,7 @@ def _carried(
     return moved, mapped, weights
 
 
-def _influences(
-    scene: _Scene, part: dict[str, Any], count: int
-) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+def _influences(scene: _Scene, part: dict[str, Any], count: int) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
     """Cluster indices and weights [points influences], strongest first, as many columns as the busiest point needs."""
     clusters = part["clusters"]
     if not clusters:

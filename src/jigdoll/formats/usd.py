@@ -34,9 +34,7 @@ def _pxr() -> Any:
         from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdSkel, UsdUtils, Vt
     except ImportError as error:
         raise MissingExtra("reading and writing USD", "usd") from error
-    return SimpleNamespace(
-        Gf=Gf, Sdf=Sdf, Tf=Tf, Usd=Usd, UsdGeom=UsdGeom, UsdSkel=UsdSkel, UsdUtils=UsdUtils, Vt=Vt
-    )
+    return SimpleNamespace(Gf=Gf, Sdf=Sdf, Tf=Tf, Usd=Usd, UsdGeom=UsdGeom, UsdSkel=UsdSkel, UsdUtils=UsdUtils, Vt=Vt)
 
 
 # Writing
@@ -48,9 +46,7 @@ def write(path: str | os.PathLike[str], asset: RiggedAsset, motion: Motion | Non
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise FileFormatError(f"{path}: USD files end in {', '.join(_SUFFIXES)}; choose one of these")
-    if motion is not None and not all(
-        bool(torch.isfinite(x).all()) for x in (motion.pose.root, motion.pose.rotations)
-    ):
+    if motion is not None and not all(bool(torch.isfinite(x).all()) for x in (motion.pose.root, motion.pose.rotations)):
         raise FileFormatError(f"{path}: the motion {motion.name!r} holds NaN or infinity; nothing was written")
     with atomic_write(path) as temporary:
         packed = path.suffix.lower() == ".usdz"

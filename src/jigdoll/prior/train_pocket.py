@@ -249,7 +249,6 @@ class State:
         self.adam.load_state_dict(memory)
         self.step, self.seconds, self.log = facts["step"], facts["seconds"], facts["log"]
 
-
     def begin(self) -> None:
         """With the weights to start from, where some are named."""
         from jigdoll.prior.prior_pocket import open_pocket

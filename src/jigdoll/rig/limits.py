@@ -142,9 +142,7 @@ def compound_angles(skeleton: Skeleton, pose: Pose) -> Float[Tensor, "*batch joi
     return quaternion_to_compound(pose.rotations, skeleton.axes)
 
 
-def clamp_angles(
-    skeleton: Skeleton, angles: Float[Tensor, "*batch joints 3"]
-) -> Float[Tensor, "*batch joints 3"]:
+def clamp_angles(skeleton: Skeleton, angles: Float[Tensor, "*batch joints 3"]) -> Float[Tensor, "*batch joints 3"]:
     """The nearest angles within the limits."""
     return torch.minimum(torch.maximum(angles, skeleton.limits[..., 0]), skeleton.limits[..., 1])
 

@@ -273,9 +273,7 @@ def _shortest(a: Float[Tensor, "3"], b: Float[Tensor, "3"]) -> Float[Tensor, "3 
     return eye + K + K @ K / (1 + c)
 
 
-def _root_way(
-    places: Float[Tensor, "frames 3"], source: Skeleton, target: Skeleton
-) -> Float[Tensor, "frames 3"]:
+def _root_way(places: Float[Tensor, "frames 3"], source: Skeleton, target: Skeleton) -> Float[Tensor, "frames 3"]:
     """Displacement of the target's root: the source's way, scaled by the legs, from the target's rest place."""
     theirs, ours = leg_length(source), leg_length(target)
     if theirs is None or ours is None:

@@ -184,9 +184,7 @@ def _sigma_backward(quats, scales, grad, grad_quats, grad_scales):
             s = scales[p, k]
             slope = 0 * s
             for i in range(3):
-                d = s * (
-                    (G[i, 0] + G[0, i]) * R[0, k] + (G[i, 1] + G[1, i]) * R[1, k] + (G[i, 2] + G[2, i]) * R[2, k]
-                )
+                d = s * ((G[i, 0] + G[0, i]) * R[0, k] + (G[i, 1] + G[1, i]) * R[1, k] + (G[i, 2] + G[2, i]) * R[2, k])
                 slope += d * R[i, k]
                 D[i, k] = d * s
             grad_scales[p, k] = slope

@@ -82,17 +82,21 @@ class Style:
 
 
 _HOOFED = ("horse", "pony", "zebra", "donkey", "cow", "bull", "deer", "sheep", "goat", "pig", "camel", "giraffe")
+HEAVY = ("elephant", "rhino", "hippo", "mammoth")
+"""Whose fastest gait is a quick walk."""
+HOPPERS = ("kangaroo", "wallaby")
+"""Who has no walk: both legs go at once."""
 _PAWED = ("fox", "dog", "wolf", "cat", "lion", "tiger", "rabbit", "dragon")
 
 
 def build_of(anatomy: Anatomy, name: str) -> Build:
     """Which build a body has: its name says it for those whose bones look like another's, else its bones do."""
     words = name.lower()
-    if "kangaroo" in words:
+    if any(word in words for word in HOPPERS):
         return "hopper"
     if "penguin" in words:
         return "waddler"
-    if any(word in words for word in ("elephant", "rhino", "hippo", "mammoth")):
+    if any(word in words for word in HEAVY):
         return "heavy"
     if anatomy.plan == "biped":
         return _biped_build(anatomy)

@@ -122,11 +122,7 @@ def _parse_hierarchy(path: Path, lines: list[str]) -> list[_Joint]:
     waiting = False  # a joint was named and its "{" has not come yet
     if not any(line.strip().upper() == "HIERARCHY" for line in lines[:50]):
         raise FileFormatError(f"{path}: no HIERARCHY at the beginning; this is no BVH file")
-    tokens = (
-        (number, token)
-        for number, line in enumerate(lines, 1)
-        for token in re.findall(r"[{}]|[^{}]+", line)
-    )
+    tokens = ((number, token) for number, line in enumerate(lines, 1) for token in re.findall(r"[{}]|[^{}]+", line))
     for number, token in tokens:
         words = token.split()
         keyword = words[0].upper() if words else ""
@@ -157,9 +153,7 @@ def _parse_hierarchy(path: Path, lines: list[str]) -> list[_Joint]:
     return _without_empty_ends(joints)
 
 
-def _open_joint(
-    path: Path, number: int, keyword: str, name: str, joints: list[_Joint], open_joints: list[int]
-) -> None:
+def _open_joint(path: Path, number: int, keyword: str, name: str, joints: list[_Joint], open_joints: list[int]) -> None:
     parent = open_joints[-1] if open_joints else -1
     if (keyword == "ROOT") != (parent < 0):
         raise _bad(path, number, f"a {keyword} {'inside another joint' if parent >= 0 else 'outside of any joint'}")

@@ -153,9 +153,7 @@ class PrimitiveReader:
             uvs = uvs * [su, sv] @ np.array([[c, -s], [s, c]]) + [du, dv]
         return uvs
 
-    def _colors(
-        self, attributes: dict[str, np.ndarray], look: Look, uvs: np.ndarray | None, count: int
-    ) -> np.ndarray:
+    def _colors(self, attributes: dict[str, np.ndarray], look: Look, uvs: np.ndarray | None, count: int) -> np.ndarray:
         linear = np.tile(np.array(look.color[:3]), (count, 1))
         if "COLOR_0" in attributes and attributes["COLOR_0"].shape in ((count, 3), (count, 4)):
             painted = attributes["COLOR_0"][:, :3].astype(np.float64)
@@ -166,9 +164,7 @@ class PrimitiveReader:
             linear = linear * srgb_to_linear(sample(look.texture, uvs)[:, :3])
         return linear_to_srgb(linear)
 
-    def _influences(
-        self, attributes: dict[str, np.ndarray], count: int
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def _influences(self, attributes: dict[str, np.ndarray], count: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """All JOINTS_n / WEIGHTS_n sets side by side."""
         joints, weights = [], []
         for n in range(16):

@@ -217,9 +217,7 @@ def rest_vertices(
     return moved, np.where(weights > 0, final, 0), weights
 
 
-def _clean(
-    document: Document, primitive: Primitive, count: int, repairs: list[str]
-) -> tuple[np.ndarray, np.ndarray]:
+def _clean(document: Document, primitive: Primitive, count: int, repairs: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Influences with known joints and finite, non-negative weights."""
     assert primitive.joints is not None and primitive.weights is not None
     indices, weights = primitive.joints.copy(), primitive.weights.copy()
