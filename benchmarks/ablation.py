@@ -4,8 +4,9 @@
 
 Distils the same sentence with one thing changed at a time and judges the clips without any model. The rows follow the
 paper: no ground in the picture, no ground loss, one value per frame with and without smoothness, other bases, SDS
-against CSD; and ours: no negative text, no foot losses, no prior at all. `--other-prior` adds a row with another video
-model (a name or file that `jigdoll animate --prior` takes). `--sheet` draws the clips, one row each.
+against CSD; and ours: no negative text, sides that need not match, jerks, no foot losses, no prior at all.
+`--other-prior` adds a row with another video model (a name or file that `jigdoll animate --prior` takes). `--sheet`
+draws the clips, one row each.
 """
 
 import json as json_module
@@ -31,7 +32,7 @@ from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, to_uint8
 from jigdoll.types import Motion, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
-NO_FEET = {"contact": 0.0, "support": 0.0, "lift": 0.0, "relay": 0.0, "momentum": 0.0}
+NO_FEET = {"contact": 0.0, "support": 0.0, "lift": 0.0, "relay": 0.0, "sides": 0.0, "momentum": 0.0}
 VARIANTS: dict[str, dict[str, Any]] = {
     "the recipe": {},
     "no ground in the picture": {"board": False},
@@ -43,6 +44,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sds, scale 7.5": {"form": "sds", "guidance": 7.5},
     "sds, scale 100": {"form": "sds", "guidance": 100.0},
     "no negative text": {"negative_prompt": ""},
+    "no even sides": {"sides": 0.0},
+    "no ease": {"ease": 0.0},
     "no foot losses": NO_FEET,
     "no prior": {"guidance": 0.0},
 }

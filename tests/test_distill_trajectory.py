@@ -175,7 +175,7 @@ def test_speed_follows_from_the_verb_and_the_legs(dog: RiggedAsset) -> None:
     assert math.isclose(tempo_of("a dog walks slowly", dog.skeleton).speed, 0.7 * walk.speed)
     assert tempo_of("the dog is running", dog.skeleton).speed > 2.5 * walk.speed
     dance = tempo_of("a dog dances", dog.skeleton)
-    assert dance.speed == 0 and dance.family == "still" and dance.period > 0
+    assert dance.speed == 0 and dance.family == "dance" and dance.period > 0
     left, right = (tempo_of(f"a dog turns {side}", dog.skeleton).turn for side in ("left", "right"))
     assert left > 0 and right == -left
 

@@ -30,9 +30,10 @@ class Body:
     across: list[int]
     """For each foot the same foot of the other side (itself where there is none)."""
     lefts: list[tuple[int, int]]
-    """Each joint of a left leg after the first one of that leg."""
+    """Each joint of a left leg or arm after the first one of that limb; in even-sided gaits also joints of the middle
+    after the root."""
     rights: list[tuple[int, int]]
-    """The same of the legs across."""
+    """The same of the limbs across; joints of the middle are their own."""
     period: float
     """Of one stride [s]."""
     lag: float | None
@@ -82,16 +83,11 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
             feet.append(joint)
             keys.append((leg.rank, leg.side, place))
     other = {"left": "right", "right": "left"}
-    couples = [(a, b) for a in legs for b in legs if (a.side, b.side) == ("left", "right") and a.rank == b.rank]
-    matches = [
-        ((left, a.joints[0]), (right, b.joints[0]))
-        for a, b in couples
-        for left, right in zip(a.joints[1:], b.joints[1:], strict=False)
-    ]
     across = [
         keys.index((rank, other[side], place)) if (rank, other[side], place) in keys else i
         for i, (rank, side, place) in enumerate(keys)
     ]
+    matches = _matches(limbs, tempo)
     cuboid_joints, cuboids = _cuboids(asset, T)
     capsule_joints, capsules, radii = _capsules(asset, skeleton, T)
     pairs, reach = _pairs(skeleton, T, capsule_joints, capsules, radii, limbs)
@@ -111,8 +107,8 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
         leg_length=length,
         pace=max(tempo.speed, 0.1 * (GRAVITY * length) ** 0.5),
         least_reach=0.55 if tempo.family == "jump" else 0.72,
-        step_height={"walk": 0.1, "run": 0.16}.get(tempo.family, 0.1),
-        root_height={"walk": 0.12, "run": 0.2, "jump": 0.8, "still": 0.3}[tempo.family],
+        step_height={"run": 0.16, "dance": 0.2}.get(tempo.family, 0.1),
+        root_height={"walk": 0.12, "run": 0.2}.get(tempo.family, 0.25),
         masses=_masses(asset),
         cuboid_joints=cuboid_joints,
         cuboids=cuboids,
@@ -121,6 +117,22 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
         pairs=pairs,
         pair_reach=reach,
     )
+
+
+def _matches(limbs: tuple[Limb, ...], tempo: Tempo) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Joints with where they reach from, left and right: what does the same by turns."""
+    sides = [limb for limb in limbs if limb.kind in ("leg", "arm")]
+    matches = [
+        ((left, a.joints[0]), (right, b.joints[0]))
+        for a in sides
+        for b in sides
+        if (a.kind, a.rank, a.side, b.side) == (b.kind, b.rank, "left", "right")
+        for left, right in zip(a.joints[1:], b.joints[1:], strict=False)
+    ]
+    if tempo.lag in (0.0, 0.5) and not tempo.turn:
+        middle = [joint for limb in limbs if limb.side == "middle" for joint in limb.joints if joint]
+        matches += [((joint, 0), (joint, 0)) for joint in middle]
+    return matches
 
 
 def capsule_distances(T_world_joint: Float[Tensor, "frames joints 4 4"], body: Body) -> Float[Tensor, "frames pairs"]:

@@ -43,9 +43,9 @@ class DistillConfig:
     coarse: float = 0.6
     """The share of the terms that the motion starts with; all of them from `coarse_until` on."""
     coarse_until: float = 0.7
-    stiffness: float = 0.2
+    stiffness: float | None = None
     """How far joints outside the legs follow, against 1 for legs."""
-    arms: float = 0.3
+    arms: float | None = None
     sideways: float = 0.3
     """How far swing and twist follow, against 1 for the bend."""
     root_move: float = 0.1
@@ -98,6 +98,7 @@ class DistillConfig:
     support: float | None = None
     lift: float | None = None
     relay: float | None = None
+    tread: float | None = None
     sides: float | None = None
     ease: float | None = None
     momentum: float | None = None
@@ -181,7 +182,7 @@ def settle(config: DistillConfig, prior: PriorDefaults, tempo: Tempo, *, legs: i
     guidance = prior.guidance if config.guidance is None else config.guidance
     suits: dict[str, object] = {
         "form": form,
-        "basis": "fourier" if config.loop else "stride" if tempo.family in ("walk", "run") else "dct",
+        "basis": "fourier" if config.loop else "stride" if tempo.family in ("walk", "run", "dance") else "dct",
         "guidance": {"flow": 25.0, "fit": 2.5}.get(form, guidance),
         "guidance_end": {"flow": 12.0, "fit": 2.5}.get(form, guidance),
         "level_low": low,
@@ -193,15 +194,19 @@ def settle(config: DistillConfig, prior: PriorDefaults, tempo: Tempo, *, legs: i
         "height": prior.height,
         "frames": prior.frames,
         "bend_bound": _BEND[tempo.family],
-        "side_bound": 0.25,
+        "side_bound": 0.8 if tempo.family in _GESTURES else 0.25,
+        "stiffness": 0.4 if tempo.family in _GESTURES else 0.2,
+        "arms": 1.0 if tempo.family in _GESTURES else 0.3,
         **_weights(tempo.family, legs, loop=config.loop and config.basis not in (None, "fourier")),
     }
     missing = {f.name: suits[f.name] for f in fields(config) if f.name in suits and getattr(config, f.name) is None}
     return replace(config, **missing)  # type: ignore[arg-type]
 
 
+_GESTURES: tuple[Family, ...] = ("dance", "fly", "still")
+"""Families whose meaning lies in arms, wings and trunk as much as in the legs."""
 _WEIGHTS = tuple(f.name for f in fields(Weights))
-_BEND: dict[Family, float] = {"walk": 0.9, "run": 1.3, "jump": 1.5, "still": 1.2}
+_BEND: dict[Family, float] = {"walk": 0.9, "run": 1.3, "jump": 1.5, "dance": 1.2, "fly": 1.2, "still": 1.2}
 
 
 def _weights(family: Family, legs: int, *, loop: bool) -> dict[str, float]:
@@ -210,10 +215,11 @@ def _weights(family: Family, legs: int, *, loop: bool) -> dict[str, float]:
         "smooth": 0.0,
         "ground": 3000.0,
         "limits": 0.0,
-        "contact": {"walk": 400.0, "run": 150.0, "jump": 150.0, "still": 150.0}[family],
-        "support": {"walk": 3000.0 if legs > 2 else 1500.0}.get(family, 0.0),
+        "contact": {"walk": 400.0, "fly": 0.0}.get(family, 150.0),
+        "support": 0.0 if family in ("run", "fly") else 3000.0 if legs > 2 else 1500.0,
         "lift": {"walk": 60.0, "run": 40.0}.get(family, 0.0),
         "relay": {"walk": 200.0}.get(family, 0.0),
+        "tread": {"dance": 300.0}.get(family, 0.0),
         "sides": 300.0,
         "ease": {"walk": 30.0, "run": 10.0}.get(family, 3.0),
         "momentum": {"walk": 2e4, "run": 5e3}.get(family, 0.0),

@@ -39,6 +39,7 @@ class Weights:
     support: float = 0.0
     lift: float = 0.0
     relay: float = 0.0
+    tread: float = 0.0
     sides: float = 0.0
     ease: float = 0.0
     momentum: float = 0.0
@@ -67,6 +68,7 @@ def losses(
         "support": lambda: support(body, moment),
         "lift": lambda: lift(body, moment),
         "relay": lambda: relay(body, moment),
+        "tread": lambda: tread(body, moment),
         "sides": lambda: sides(body, moment),
         "ease": lambda: ease(body, moment),
         "momentum": lambda: momentum(body, moment),
@@ -147,12 +149,12 @@ def clearance(body: Body, moment: Moment) -> Float[Tensor, "frames feet"]:
 
 
 def support(body: Body, moment: Moment) -> Float[Tensor, ""]:
-    """The lower foot of each pair is on the ground: its squared clearance."""
+    """The lower foot of each pair is on the ground, but while the course flies: its squared clearance."""
     if not body.legs:
         return moment.points.sum() * 0
     height = clearance(body, moment)
     lower = torch.minimum(height, height[:, body.across])
-    return lower.square().mean()
+    return (lower.square() * (moment.moved.course[:, 1:2] <= 0)).mean()
 
 
 def lift(body: Body, moment: Moment) -> Float[Tensor, ""]:
@@ -175,11 +177,10 @@ def relay(body: Body, moment: Moment) -> Float[Tensor, ""]:
 
 
 def sides(body: Body, moment: Moment) -> Float[Tensor, ""]:
-    """Left legs do what right ones do, mirrored and a share of a stride later: squared difference of all their joints."""
+    """Left limbs do what right ones do, mirrored and a share of a stride later: squared difference of their joints."""
     if not body.lefts or body.lag is None:
         return moment.points.sum() * 0
-    heading = moment.moved.angles[:, 0, 0].detach()
-    left, right = (_reach(moment, joints, heading) for joints in (body.lefts, body.rights))
+    left, right = (_reach(moment, joints) for joints in (body.lefts, body.rights))
     late = body.lag * moment.fps
     whole, part = int(late), late - int(late)
     if whole + 1 >= len(left):
@@ -189,13 +190,24 @@ def sides(body: Body, moment: Moment) -> Float[Tensor, ""]:
     return gap.square().sum(-1).mean()
 
 
-def _reach(
-    moment: Moment, joints: list[tuple[int, int]], heading: Float[Tensor, " frames"]
-) -> Float[Tensor, "frames joints 3"]:
-    """From hips to joints: to the left, up and ahead."""
-    x, y, z = (moment.points[:, [j for j, _ in joints]] - moment.points[:, [hip for _, hip in joints]]).unbind(-1)
-    cos, sin = torch.cos(heading)[:, None], torch.sin(heading)[:, None]
+def _reach(moment: Moment, joints: list[tuple[int, int]]) -> Float[Tensor, "frames joints 3"]:
+    """To joints from where their limb begins: to the left, up and ahead."""
+    way = moment.points[:, [j for j, _ in joints]] - moment.points[:, [first for _, first in joints]]
+    return _ahead(way, moment)
+
+
+def _ahead(way: Float[Tensor, "frames points 3"], moment: Moment) -> Float[Tensor, "frames points 3"]:
+    """Ways in the world as a body on the course sees them: to the left, up and ahead."""
+    x, y, z = way.unbind(-1)
+    cos, sin = torch.cos(moment.moved.heading)[:, None], torch.sin(moment.moved.heading)[:, None]
     return torch.stack([cos * x - sin * z, y, sin * x + cos * z], -1)
+
+
+def tread(body: Body, moment: Moment) -> Float[Tensor, ""]:
+    """Each foot leaves the ground at some time: squared lack of height at its highest."""
+    if not body.legs:
+        return moment.points.sum() * 0
+    return (1 - clearance(body, moment).amax(0) / body.step_height).clamp_min(0).square().mean()
 
 
 def ease(body: Body, moment: Moment) -> Float[Tensor, ""]:
@@ -209,11 +221,11 @@ def ease(body: Body, moment: Moment) -> Float[Tensor, ""]:
 def momentum(body: Body, moment: Moment) -> Float[Tensor, ""]:
     """The body does not spin about the vertical: its squared angular momentum per mass, leg length and speed.
 
-    This is what arms swing against the legs for.
+    This is what arms swing against the legs for. The turn of the course itself is free.
     """
     points = moment.points
     center = (body.masses[:, None] * points).sum(1, keepdim=True)
-    away = points - center
+    away = _ahead(points - center, moment)
     speed = (away[2:] - away[:-2]) * (0.5 * moment.fps / (body.pace * body.leg_length))
     spin = away[1:-1, :, 2] * speed[..., 0] - away[1:-1, :, 0] * speed[..., 2]
     return (body.masses * spin).sum(-1).square().mean()
@@ -229,7 +241,7 @@ def leg_length(body: Body, moment: Moment) -> Float[Tensor, ""]:
 
 def root(body: Body, moment: Moment) -> Float[Tensor, ""]:
     """The body stays near its course: squared excess of height, of drift sideways and along, and of tilt."""
-    away = (moment.moved.root - moment.moved.course) / body.leg_length
+    away = _ahead((moment.moved.root - moment.moved.course)[:, None] / body.leg_length, moment)[:, 0]
     tilt = moment.moved.angles[:, 0, 1:]
     across = away[:, 0].square()
     height = (away[:, 1].abs() - body.root_height).clamp_min(0).square()

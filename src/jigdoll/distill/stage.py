@@ -116,6 +116,7 @@ def _trajectory(asset: RiggedAsset, config: DistillConfig, tempo: Tempo, *, fps:
     assert config.frames is not None and config.basis is not None
     frames = config.frames if config.seconds is None else max(config.frames, round(config.seconds * fps) + 1)
     assert config.bend_bound is not None and config.side_bound is not None
+    assert config.stiffness is not None and config.arms is not None
     return make_trajectory(
         asset.skeleton,
         frames=frames,
@@ -125,6 +126,7 @@ def _trajectory(asset: RiggedAsset, config: DistillConfig, tempo: Tempo, *, fps:
         period=tempo.period,
         speed=tempo.speed,
         turn=tempo.turn,
+        rise=tempo.rise,
         stiffness=config.stiffness,
         arms=config.arms,
         sideways=config.sideways,

@@ -15,7 +15,7 @@ from jigdoll.types import Skeleton
 from jigdoll.zoo.gaits_style import HEAVY, HOPPERS
 
 GRAVITY = 9.81
-Family = Literal["walk", "run", "jump", "still"]
+Family = Literal["walk", "run", "jump", "dance", "fly", "still"]
 
 # Froude number v^2 / (g L) of each verb's stem, and the family whose losses suit it.
 _VERBS: tuple[tuple[str, Family, float], ...] = (
@@ -42,12 +42,17 @@ _VERBS: tuple[tuple[str, Family, float], ...] = (
     ("walk", "walk", 0.15),
     ("pac", "walk", 0.15),
     ("step", "walk", 0.12),
-    ("fly", "still", 0.5),
-    ("flies", "still", 0.5),
+    ("danc", "dance", 0.0),
+    ("fly", "fly", 0.5),
+    ("flies", "fly", 0.5),
 )
 _ADVERBS = {"slow": 0.7, "slowly": 0.7, "leisurely": 0.8, "gently": 0.85, "quickly": 1.3, "fast": 1.3, "briskly": 1.25}
 _HOPPING = 0.5
 """The Froude number at which a hopper gets along where others walk."""
+_PERIODS: dict[Family, float] = {"jump": 6.0, "dance": 4.0, "fly": 5.6, "still": 5.6}
+"""Of what is done on the spot, in pendulum times sqrt(L / g)."""
+_LEAP, _HOP, _HOP_PERIOD = 0.4, 0.1, 2.3
+"""How high a jump and a hop fly [leg lengths], and how soon the next hop follows [pendulum times]."""
 _GALLOP = 0.12
 """How far one foot of a galloping pair follows the other, as a share of the stride."""
 _TROTS = ("trot", "jog")
@@ -68,6 +73,8 @@ class Tempo:
     """Of one stride [s]."""
     turn: float
     """Heading per second [rad/s], positive to the left."""
+    rise: float
+    """How high each leap flies, one per period [m]; 0 stays on the ground."""
     lag: float | None
     """By which share of a stride the right legs do what the left ones do later; None where that is open."""
 
@@ -86,19 +93,23 @@ def tempo_of(prompt: str, skeleton: Skeleton) -> Tempo:
     froude *= _SPRAWLED if sprawled and family == "walk" else 1.0
     faster = math.prod(_ADVERBS.get(word, 1.0) for word in words)
     speed = math.sqrt(froude * GRAVITY * length) * faster
-    if family in ("still", "jump") or not speed:
-        period = 5.6 * math.sqrt(length / GRAVITY) / faster
+    hopping = family == "jump" and any(word.startswith(("hop", "bounc")) for word in words)
+    if family in _PERIODS or not speed:
+        period = (
+            (_HOP_PERIOD if hopping else _PERIODS.get(family, _PERIODS["still"])) * math.sqrt(length / GRAVITY) / faster
+        )
     else:
         period = 2.4 * length * (speed**2 / (GRAVITY * length)) ** 0.34 / speed
     side = -1.0 if "right" in words else 1.0
     turning = any(word.startswith(("turn", "circl")) for word in words)
     turn = side * TURN_PER_STRIDE / period if turning else 0.0
-    return Tempo(family, speed, period, turn, 0.0 if hops else _lag(family, words, skeleton, sprawled))
+    rise = length * (_HOP if hopping else _LEAP) if family == "jump" else 0.0
+    return Tempo(family, speed, period, turn, rise, 0.0 if hops else _lag(family, words, skeleton, sprawled))
 
 
 def _lag(family: Family, words: list[str], skeleton: Skeleton, sprawled: bool) -> float | None:
-    """Walks and trots are even-sided (Hildebrand's symmetrical gaits), gallops and jumps put both feet down together."""
-    if family == "still" or any(word.startswith("limp") for word in words):
+    """Walks and trots are even-sided (Hildebrand's symmetrical gaits); gallops and jumps put both feet down at once."""
+    if family in ("fly", "still") or any(word.startswith("limp") for word in words):
         return None
     if family == "jump":
         return 0.0

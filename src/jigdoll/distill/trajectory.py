@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.distill.tempo import leg_length
+from jigdoll.distill.tempo import GRAVITY, leg_length
 from jigdoll.errors import JigdollError
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_to_compound
 from jigdoll.rig.kinematics import rest_transforms
@@ -41,6 +41,8 @@ class Trajectory:
     """T_z = v i: the forward speed that the motion starts from [m/s]."""
     turn: float
     """How fast the heading of that course changes [rad/s]."""
+    rise: float
+    """How high each leap of that course flies, one per period [m]; 0 stays on the ground."""
     scales: Float[Tensor, "rows 3"]
     """What one unit of a curve means: radians for joints, metres for the last row. Small is stiff."""
     bounds: Float[Tensor, "joints 3 2"]
@@ -69,7 +71,9 @@ class Controls:
     root: Float[Tensor, "frames 3"]
     """Displacement of the root [m], world."""
     course: Float[Tensor, "frames 3"]
-    """Where the constant start speed alone would have put the root [m], world."""
+    """Where the motion starts from: the root at the start speed, leaping where the words say so [m], world."""
+    heading: Float[Tensor, " frames"]
+    """Of that course [rad], positive to the left."""
 
 
 def make_trajectory(
@@ -82,6 +86,7 @@ def make_trajectory(
     period: float = 1.0,
     speed: float = 0.0,
     turn: float = 0.0,
+    rise: float = 0.0,
     stiffness: float = 0.2,
     arms: float = 0.4,
     sideways: float = 0.3,
@@ -116,7 +121,7 @@ def make_trajectory(
     bounds = torch.where(locked, 0.0, skeleton.limits if limited else free)
     bounds = torch.maximum(torch.minimum(bounds, narrow[:, None]), -narrow[:, None])
     bounds[0] = torch.tensor([-math.inf, math.inf])
-    return Trajectory(skeleton, basis, terms, frames, fps, period, speed, turn, scales, bounds, frozen)
+    return Trajectory(skeleton, basis, terms, frames, fps, period, speed, turn, rise, scales, bounds, frozen)
 
 
 def default_terms(basis: Basis, *, seconds: float, fps: float, period: float) -> int:
@@ -146,10 +151,10 @@ def controls(
     curves = torch.einsum("ft,trc->frc", columns, theta) * trajectory.scales
     course = course_of(trajectory, t)
     angles = squash(curves[:, :-1], trajectory.bounds)
-    heading = torch.zeros(len(t), 1, 3)
-    heading[:, 0, 0] = trajectory.turn * t
-    angles = torch.cat([angles[:, :1] + heading, angles[:, 1:]], 1)
-    return Controls(angles, course + curves[:, -1], course)
+    heading = trajectory.turn * t
+    about = torch.stack([heading, 0 * t, 0 * t], -1)
+    angles = torch.cat([angles[:, :1] + about[:, None], angles[:, 1:]], 1)
+    return Controls(angles, course + curves[:, -1], course, heading)
 
 
 def pose_of(trajectory: Trajectory, moved: Controls) -> Pose:
@@ -192,9 +197,27 @@ def fit_theta(trajectory: Trajectory, motion: Motion) -> Float[Tensor, "terms ro
 def course_of(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames 3"]:
     """The way of a body at constant speed that turns at a constant rate; straight ahead it is T_z = v i (AKD 4.4)."""
     v, w = trajectory.speed, trajectory.turn
+    y = leaps(t, rise=trajectory.rise, period=trajectory.period) if trajectory.rise else 0 * t
     if w == 0:
-        return torch.stack([0 * t, 0 * t, v * t], -1)
-    return torch.stack([v / w * (1 - torch.cos(w * t)), 0 * t, v / w * torch.sin(w * t)], -1)
+        return torch.stack([0 * t, y, v * t], -1)
+    return torch.stack([v / w * (1 - torch.cos(w * t)), y, v / w * torch.sin(w * t)], -1)
+
+
+def leaps(t: Float[Tensor, " frames"], *, rise: float, period: float) -> Float[Tensor, " frames"]:
+    """Height over time of a body that crouches, flies by gravity alone and lands, once per period [m].
+
+    It stands at the beginning of each period; the crouch ends with the speed of the take-off, so that nothing jerks. A
+    period too short for that is one bounce: a dip that catches and throws.
+    """
+    speed = math.sqrt(2 * GRAVITY * rise)
+    flight = min(2 * speed / GRAVITY, 0.8 * period)
+    stance = period - flight
+    now = t % period
+    air = now - 0.5 * stance
+    flying = speed * air - 0.5 * GRAVITY * air.square()
+    share = torch.where(air < 0, now, period - now) / (0.5 * stance)
+    crouch = share.square() * (1 - share) if stance > 2 * flight else torch.cos(0.5 * math.pi * share) * 2 / math.pi
+    return torch.where((air < 0) | (air > flight), -0.5 * stance * speed * crouch, flying)
 
 
 def basis_functions(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames terms"]:
