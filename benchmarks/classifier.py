@@ -97,7 +97,7 @@ def make_clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor
             clip = long_clip(asset, action, recipe, tempo=tempo, seed=new_seed(generator))
             for _ in range(2):
                 bad = between(generator) < 0.12
-                kind = pick_negative(action, generator)
+                kind = pick_negative(action, recipe, generator)
                 pose = spoil(asset, clip, legs, kind, recipe, generator) if bad else take(clip, recipe, generator)
                 videos.append((draw(splats, asset, pose, recipe, generator) * 255).round().to(torch.uint8))
                 label = CLASSES.index("unnatural" if bad else CLASS_OF[action])

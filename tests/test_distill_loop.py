@@ -322,6 +322,7 @@ def test_the_papers_constants() -> None:
         "support",
         "lift",
         "relay",
+        "tread",
         "sides",
         "ease",
         "momentum",

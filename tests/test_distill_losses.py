@@ -153,6 +153,31 @@ def test_ease_is_the_jerk_of_a_sine_in_radians_of_the_stride(trajectory: Traject
     assert float(losses.ease(slow, glide)) < 1e-6
 
 
+def test_a_body_may_turn_with_its_course(dog: RiggedAsset) -> None:
+    tempo = tempo_of("a dog turns left", dog.skeleton)
+    trajectory = make_trajectory(dog.skeleton, frames=25, fps=FPS, basis="frames", speed=tempo.speed, turn=tempo.turn)
+    turning = moment_of(trajectory, controls(trajectory, torch.zeros(trajectory.shape)))
+    body = body_of(dog, trajectory.skeleton, tempo)
+    assert float(losses.momentum(body, turning)) < 1e-6 and float(losses.root(body, turning)) < 1e-6
+    # The same turn about itself on a straight course is a spin.
+    assert float(losses.momentum(body, replace(turning, moved=replace(turning.moved, heading=torch.zeros(25))))) > 1e-4
+
+
+def test_treading_asks_each_foot_to_leave_the_ground_once(trajectory: Trajectory, body: Body, glide: Moment) -> None:
+    torch.testing.assert_close(losses.tread(body, glide), torch.tensor(1.0), rtol=1e-3, atol=1e-3)
+    up = torch.zeros(25)
+    up[12] = body.step_height * body.leg_length
+    hop = moment_of(trajectory, replace(glide.moved, root=glide.moved.root + up[:, None] * torch.eye(3)[1]))
+    assert float(losses.tread(body, hop)) < 1e-3
+
+
+def test_nobody_need_stand_while_the_course_flies(trajectory: Trajectory, body: Body, glide: Moment) -> None:
+    high = shifted(trajectory, glide, (0.0, 0.3, 0.0))
+    assert float(losses.support(body, high)) > 0.01
+    flying = replace(high.moved, course=high.moved.course + torch.tensor([0.0, 0.3, 0.0]))
+    assert float(losses.support(body, replace(high, moved=flying))) == 0
+
+
 def test_the_foot_that_stands_is_the_one_that_the_gait_says(dog: RiggedAsset, body: Body, walk: Moment) -> None:
     clip = reference_clip(dog, "walk", seconds=1.0, fps=FPS)
     weights = losses.stance_weights(body, walk)

@@ -12,6 +12,7 @@ from jigdoll.distill.trajectory import (
     controls,
     fit_theta,
     glide_pose,
+    leaps,
     make_trajectory,
     pose_of,
     squash,
@@ -178,6 +179,27 @@ def test_speed_follows_from_the_verb_and_the_legs(dog: RiggedAsset) -> None:
     assert dance.speed == 0 and dance.family == "dance" and dance.period > 0
     left, right = (tempo_of(f"a dog turns {side}", dog.skeleton).turn for side in ("left", "right"))
     assert left > 0 and right == -left
+
+
+@pytest.mark.parametrize("period", [1.8, 0.7])
+def test_a_leap_flies_by_gravity_and_neither_starts_nor_lands_with_a_jerk(period: float) -> None:
+    dt, rise = 1e-4, 0.2 * period
+    t = torch.arange(0, 2 * period, dt, dtype=torch.float64)
+    y = leaps(t, rise=rise, period=period)
+    speed, flying = y.diff() / dt, y[1:-1] > 1e-4
+    acceleration = y.diff(n=2) / dt**2
+    assert math.isclose(float(y.max()), rise, rel_tol=1e-3) and -2 * rise < float(y.min()) < -0.05 * rise
+    assert bool((acceleration[flying] + GRAVITY).abs().max() < 0.05)
+    assert float(speed.diff().abs().max()) < 0.05, "the speed has no step"
+    torch.testing.assert_close(y[: len(t) // 2], y[len(t) // 2 :][: len(t) // 2], rtol=0, atol=1e-3)
+
+
+def test_a_jump_starts_from_a_course_that_leaps(dog: RiggedAsset) -> None:
+    jump, hop, walk = (tempo_of(f"a dog {verb}", dog.skeleton) for verb in ("jumps", "hops", "walks"))
+    assert jump.rise > 2 * hop.rise > 0 and walk.rise == 0 and jump.period > 2 * hop.period
+    trajectory = make_trajectory(dog.skeleton, frames=25, fps=12.0, period=jump.period, rise=jump.rise)
+    course = controls(trajectory, torch.zeros(trajectory.shape)).course
+    assert float(course[:, 1].max()) > 0.8 * jump.rise and float(course[:, 1].min()) < 0
 
 
 def test_the_words_say_how_the_sides_follow_each_other(dog: RiggedAsset) -> None:

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from jigdoll.errors import JigdollError
 from jigdoll.prior import pocket_data, train_pocket
 from jigdoll.prior.captions import HELD_OUT_SPECIES
-from jigdoll.prior.pocket_data import NEGATIVES, Recipe, draw, long_clip, samples, spoil, take, window
+from jigdoll.prior.pocket_data import Recipe, draw, long_clip, samples, spoil, take, window
 from jigdoll.prior.pocket_model import DEVIATION, PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.sample import sample, sheet
@@ -117,7 +117,7 @@ def fox() -> tuple:
     return asset, clip, [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
 
 
-@pytest.mark.parametrize("kind", sorted(NEGATIVES))
+@pytest.mark.parametrize("kind", sorted(Recipe().mistakes))
 def test_every_mistake_differs_from_the_walk_in_what_its_name_says(kind: str, fox: tuple) -> None:
     asset, clip, legs = fox
     generator = torch.Generator().manual_seed(5)

@@ -6,7 +6,7 @@ Held-out species never appear here, not even as a variation.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import torch
@@ -31,11 +31,8 @@ SPLATS = 1000
 CORE = ("walk", "run", "trot", "gallop", "jump", "hop", "idle", "turn_left", "turn_right")
 CYCLES = ("walk", "run", "trot", "gallop", "creep", "march", "limp", "stomp", "hop")
 """Actions that travel by a leg cycle, whose reversal, wrong phase or wrong speed is a mistake."""
-NEGATIVES = {
-    "reversed": 0.12, "moonwalk": 0.16, "wrong_phase": 0.24, "wrong_speed": 0.1, "glide": 0.18, "small": 0.06,
-    "random": 0.08, "jitter": 0.03, "tangled": 0.03,
-}  # fmt: skip
-"""Kinds of unnatural motion and their shares. A moonwalk is a leg cycle run backwards under a forward-moving body."""
+ANYWHERE = ("glide", "random", "jitter", "tangled")
+"""Mistakes that any action can make."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,13 @@ class Recipe:
     width: int = 56
     negatives: float = 0.4
     """Share of clips that are labelled unnatural."""
+    mistakes: dict[str, float] = field(
+        default_factory=lambda: {
+            "reversed": 0.12, "moonwalk": 0.16, "wrong_phase": 0.24, "wrong_speed": 0.1, "glide": 0.18, "small": 0.06,
+            "random": 0.08, "jitter": 0.03, "tangled": 0.03,
+        }
+    )  # fmt: skip
+    """What is wrong with those, in which shares. A moonwalk: legs that cycle backwards under a body that goes ahead."""
     core: float = 0.9
     """Share of the core actions among the natural ones."""
     off_side: float = 65.0
@@ -97,7 +101,7 @@ def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> I
         clip = long_clip(asset, action, recipe, tempo=tempo, seed=new_seed(generator))
         for _ in range(4):
             natural = between(generator) >= recipe.negatives
-            kind = "natural" if natural else pick_negative(action, generator)
+            kind = "natural" if natural else pick_negative(action, recipe, generator)
             pose = take(clip, recipe, generator) if natural else spoil(asset, clip, legs, kind, recipe, generator)
             video = draw(splats, asset, pose, recipe, generator)
             who = {"species": asset.name, "family": species_named(asset.name).family}
@@ -126,11 +130,9 @@ def pick_action(able: tuple[str, ...], recipe: Recipe, generator: torch.Generato
     return core[int(torch.multinomial(weights, 1, generator=generator))]
 
 
-def pick_negative(action: str, generator: torch.Generator) -> str:
+def pick_negative(action: str, recipe: Recipe, generator: torch.Generator) -> str:
     """A kind of mistake that this action can make."""
-    kinds = (
-        NEGATIVES if action in CYCLES else {kind: NEGATIVES[kind] for kind in ("glide", "random", "jitter", "tangled")}
-    )
+    kinds = {kind: share for kind, share in recipe.mistakes.items() if action in CYCLES or kind in ANYWHERE}
     return list(kinds)[int(torch.multinomial(torch.tensor(list(kinds.values())), 1, generator=generator))]
 
 

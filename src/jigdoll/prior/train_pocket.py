@@ -86,6 +86,7 @@ def train(rank: int, config: TrainConfig, meeting: Path) -> None:
     dist.init_process_group("gloo", f"file://{meeting}", timedelta(minutes=15), rank=rank, world_size=config.processes)
     state = State(config)
     state.load()
+    state.enter()
     place = (config.seed * 64 + rank) * 1_000_003 + state.step
     clips = Pool(config, seed=2 * place)
     generator = torch.Generator().manual_seed(2 * place + 1)
@@ -186,6 +187,8 @@ class State:
         self.adam = torch.optim.AdamW(self.others, lr=config.adam, betas=(0.9, 0.98), weight_decay=0.0)
         self.average = {name: p.detach().clone() for name, p in named.items()}
         self.log: list[dict] = []
+        self.stages: list[dict] = []
+        """Where each run with settings of its own began, and with which."""
 
     def update(self) -> None:
         """Average the gradients over the processes, then Muon for the matrices and AdamW for the rest."""
@@ -219,6 +222,7 @@ class State:
         for i, entry in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{i}.{key}": torch.as_tensor(value) for key, value in entry.items()}
         facts = {"step": self.step, "seconds": self.seconds, "words": fingerprint(), "log": self.log}
+        facts["stages"] = self.stages
         write_bytes(
             self.config.out / "checkpoint.safetensors",
             save({k: v.contiguous() for k, v in tensors.items()}, {"facts": json.dumps(facts)}),
@@ -248,6 +252,13 @@ class State:
                 memory["state"].setdefault(int(i), {})[name] = value
         self.adam.load_state_dict(memory)
         self.step, self.seconds, self.log = facts["step"], facts["seconds"], facts["log"]
+        self.stages = facts.get("stages", [])
+
+    def enter(self) -> None:
+        """Note down the settings from here on, where they are new."""
+        settings = _settings(self.config)
+        if not self.stages or self.stages[-1]["settings"] != settings:
+            self.stages = [*self.stages, {"step": self.step, "settings": settings}]
 
     def begin(self) -> None:
         """With the weights to start from, where some are named."""
@@ -330,13 +341,19 @@ def export(config: TrainConfig, path: Path) -> None:
     facts = {
         "model": asdict(config.model),
         "recipe": asdict(config.recipe),
-        "training": {k: v for k, v in asdict(config).items() if k not in ("model", "recipe", "out", "start", "export")},
+        "stages": state.stages,
         "step": state.step,
         "words": fingerprint(),
     }
     tensors = {name: p.half().contiguous() for name, p in state.average.items()}
     write_bytes(path, save(tensors, {"facts": json.dumps(facts)}))
     write_bytes(path.with_suffix(".json"), json.dumps(facts | {"log": state.log}, indent=1).encode())
+
+
+def _settings(config: TrainConfig) -> dict:
+    """What of the configuration bears on the weights, as it comes back from a file."""
+    settings = {k: v for k, v in asdict(config).items() if k not in ("model", "out", "export")}
+    return json.loads(json.dumps(settings, default=lambda path: path.name))
 
 
 if __name__ == "__main__":
