@@ -1,6 +1,6 @@
 """The physics engine and the tracker: speed against a plain loop, gradients, clipping, clips before and after.
 
-    python benchmarks/physics.py [--quick] [--json FILE] [--sections speed gradients clipping tracking broken]
+    python benchmarks/physics.py [--quick] [--json FILE] [--sections speed bodies gradients clipping tracking broken]
 
 Times are CPU seconds (process time) within one process: compare within a run. `tracking` and `broken` without --quick
 take a minute or more per clip; `--assets DIR` adds real mocap. The file of --json is written after every row, and a row
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import trimesh
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +26,7 @@ from jigdoll.export import resample
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, svg
 from jigdoll.math.rotations import matrix_to_quaternion
+from jigdoll.math.transforms import translation
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
@@ -32,9 +34,9 @@ from jigdoll.physics.overlay import overlay
 from jigdoll.physics.reference import make_reference
 from jigdoll.physics.track import TrackConfig, _settle, _Window, track
 from jigdoll.render.draw import contact_sheet
-from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.rig.kinematics import make_skeleton, rest_transforms
 from jigdoll.rig.retarget import retarget
-from jigdoll.types import Motion, Pose, RiggedAsset
+from jigdoll.types import Mesh, Motion, Pose, RiggedAsset, Weights
 from jigdoll.zoo.gaits import reference_motion
 
 GAITS = [
@@ -61,9 +63,23 @@ def keep(section: str, row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+def worm(bones: int) -> RiggedAsset:
+    """A row of boxes on the ground, hinged end to end: a body of any number of parts."""
+    box = trimesh.creation.box((0.1, 0.1, 0.18))
+    vertices = torch.cat(
+        [torch.tensor(box.vertices).float() + torch.tensor([0.0, 0.05, 0.2 * i + 0.1]) for i in range(bones)]
+    )
+    faces = torch.cat([torch.tensor(box.faces) + len(box.vertices) * i for i in range(bones)])
+    T = translation(torch.tensor([[0.0, 0.05, 0.0], *[[0.0, 0.0, 0.2]] * bones]))
+    owner = torch.arange(bones).repeat_interleave(len(box.vertices))[:, None]
+    skeleton = make_skeleton(tuple(f"part_{i}" for i in range(bones + 1)), tuple(range(-1, bones)), T)
+    weights = Weights(owner, torch.ones(len(owner), 1))
+    return RiggedAsset("worm", Mesh(vertices, faces, torch.ones(len(vertices), 3)), skeleton, weights)
+
+
 def standing(asset: RiggedAsset, substeps: int = 100) -> tuple[Bodies, NewtonEngine, torch.Tensor, torch.Tensor]:
     """A character on its feet, and controls that hold it."""
-    bodies = make_bodies(asset)
+    bodies = make_bodies(asset, needs_legs=asset.name != "worm")
     engine = NewtonEngine(bodies, choose_gains(bodies, 1 / (24 * substeps)))
     T = rest_transforms(asset.skeleton).double()[list(bodies.joints)]
     state = engine.start(T, torch.zeros(len(bodies), 6, dtype=torch.float64))
@@ -104,6 +120,40 @@ def plain_rates(engine: NewtonEngine, state: torch.Tensor, controls: torch.Tenso
     return rate(count, forward, 4), rate(count, both, 4)
 
 
+def chunk_rates(engine: NewtonEngine, state: torch.Tensor, controls: torch.Tensor) -> tuple[float, float]:
+    """Substeps per CPU second in captured chunks, there and both ways."""
+
+    def there() -> None:
+        with torch.no_grad():
+            for _ in range(8):
+                engine.step(state, controls)
+
+    def both() -> None:
+        aims = controls.clone().requires_grad_()
+        now = state
+        for _ in range(8):
+            now = engine.step(now, aims)
+        now.sum().backward()
+
+    return rate(8 * len(controls), there, 4), rate(8 * len(controls), both, 4)
+
+
+def growth_with_bodies(quick: bool) -> list[dict[str, Any]]:
+    """How the time of a substep grows with the number of bodies."""
+    rows = []
+    for bones in (4, 8) if quick else (3, 6, 12, 24):
+        bodies, engine, state, row = standing(worm(bones))
+        there, both = chunk_rates(engine, state, row.repeat(32, 1))
+        row = {"what": f"{len(bodies)} bodies", "bodies": len(bodies), "forward": 1e6 / there, "both": 1e6 / both}
+        rows.append(keep("bodies", row))
+    table = Table("bodies", "forward, CPU us a step", "and back", "times the row above", title="A worm of boxes")
+    for before, r in zip([None, *rows], rows, strict=False):
+        more = "" if before is None else f"{r['forward'] / before['forward']:.2f}, {r['both'] / before['both']:.2f}"
+        table.add_row(str(r["bodies"]), f"{r['forward']:.0f}", f"{r['both']:.0f}", more)
+    console.print(table)
+    return rows
+
+
 def speed(quick: bool) -> list[dict[str, Any]]:
     """Captured chunks against the plain loop, and how the time grows with bodies and frames."""
     rows = []
@@ -111,20 +161,8 @@ def speed(quick: bool) -> list[dict[str, Any]]:
         bodies, engine, state, row = standing(zoo.make(name))
         controls = row.repeat(32, 1)
         plain_there, plain_both = plain_rates(engine, state, controls)
-
-        def there(engine: Any = engine, state: Any = state, controls: Any = controls) -> None:
-            with torch.no_grad():
-                for _ in range(8):
-                    engine.step(state, controls)
-
-        def both(engine: Any = engine, state: Any = state, controls: Any = controls) -> None:
-            aims = controls.clone().requires_grad_()
-            now = state
-            for _ in range(8):
-                now = engine.step(now, aims)
-            now.sum().backward()
-
-        row = {"what": name, "bodies": len(bodies), "forward": rate(256, there, 4), "both": rate(256, both, 4)}
+        there, both = chunk_rates(engine, state, controls)
+        row = {"what": name, "bodies": len(bodies), "forward": there, "both": both}
         rows.append(keep("speed", row | {"plain_forward": plain_there, "plain_both": plain_both}))
     table = Table(
         "",
@@ -346,7 +384,7 @@ def broken(quick: bool, iterations: int) -> list[dict[str, Any]]:
 def main(
     quick: bool = False,
     json: Path | None = None,
-    sections: tuple[str, ...] = ("speed", "gradients", "clipping", "tracking", "broken"),
+    sections: tuple[str, ...] = ("speed", "bodies", "gradients", "clipping", "tracking", "broken"),
     iterations: int = 200,
     assets: Path | None = None,
     only: tuple[str, ...] = (),
@@ -360,6 +398,8 @@ def main(
         films.mkdir(parents=True, exist_ok=True)
     if "speed" in sections:
         speed(quick)
+    if "bodies" in sections:
+        growth_with_bodies(quick)
     if "gradients" in sections:
         gradients(quick)
     if "clipping" in sections:

@@ -16,7 +16,7 @@ SLIPS = 0.5
 """... unless it moves faster than this [lengths / s]: then it swings, however low."""
 FEET = 4.0
 """What a foot out of place counts, against one for the other bodies: a foot that lifts too little drags."""
-SLIDING = 1.0
+SLIDING = 5.0
 """Weight of the way that standing feet slide."""
 
 
