@@ -11,6 +11,9 @@ from torch import Tensor
 from jigdoll.protocols import VideoPrior
 from jigdoll.render.draw import contact_sheet, to_uint8
 
+UNGUIDED = 0.25
+"""Below this noise level the motion is decided and guidance only adds grain."""
+
 
 def sample(
     prior: VideoPrior,
@@ -32,7 +35,8 @@ def sample(
     clean = noisy
     for i, (level, lower) in enumerate(pairwise(levels)):
         text, against = prior.denoise(noisy, level, texts)
-        clean = (against + guidance * (text - against)).clamp(-1, 1)
+        scale = guidance if level > UNGUIDED else 1.0
+        clean = (against + scale * (text - against)).clamp(-1, 1)
         alpha, sigma = prior.signal_and_noise(level)
         next_alpha, next_sigma = prior.signal_and_noise(lower)
         noisy = next_alpha * clean + next_sigma * (noisy - alpha * clean) / sigma
