@@ -77,9 +77,11 @@ def worm(bones: int) -> RiggedAsset:
     return RiggedAsset("worm", Mesh(vertices, faces, torch.ones(len(vertices), 3)), skeleton, weights)
 
 
-def standing(asset: RiggedAsset, substeps: int = 100) -> tuple[Bodies, NewtonEngine, torch.Tensor, torch.Tensor]:
+def standing(
+    asset: RiggedAsset, substeps: int = 100, *, needs_legs: bool = True
+) -> tuple[Bodies, NewtonEngine, torch.Tensor, torch.Tensor]:
     """A character on its feet, and controls that hold it."""
-    bodies = make_bodies(asset, needs_legs=asset.name != "worm")
+    bodies = make_bodies(asset, needs_legs=needs_legs)
     engine = NewtonEngine(bodies, choose_gains(bodies, 1 / (24 * substeps)))
     T = rest_transforms(asset.skeleton).double()[list(bodies.joints)]
     state = engine.start(T, torch.zeros(len(bodies), 6, dtype=torch.float64))
@@ -142,7 +144,7 @@ def growth_with_bodies(quick: bool) -> list[dict[str, Any]]:
     """How the time of a substep grows with the number of bodies."""
     rows = []
     for bones in (4, 8) if quick else (3, 6, 12, 24):
-        bodies, engine, state, row = standing(worm(bones))
+        bodies, engine, state, row = standing(worm(bones), needs_legs=False)
         there, both = chunk_rates(engine, state, row.repeat(32, 1))
         row = {"what": f"{len(bodies)} bodies", "bodies": len(bodies), "forward": 1e6 / there, "both": 1e6 / both}
         rows.append(keep("bodies", row))

@@ -19,7 +19,7 @@ from jigdoll.distill.config import DistillConfig, paper_config, settle
 from jigdoll.distill.loop import Progress, choose_level, distill
 from jigdoll.distill.stage import Shot, Stage, choose_shot, film, set_stage
 from jigdoll.distill.tempo import tempo_of
-from jigdoll.distill.trajectory import glide_pose
+from jigdoll.distill.trajectory import controls, glide_pose
 from jigdoll.errors import JigdollError
 from jigdoll.rig.kinematics import forward
 from jigdoll.rig.limits import compound_angles
@@ -376,3 +376,13 @@ def test_a_bare_mesh_is_refused(dog) -> None:
     )
     with pytest.raises(JigdollError, match="rig it first"):
         distill(bare, PROMPT, PlainPrior(), QUICK)
+
+
+@pytest.mark.parametrize("prompt", ["a dog jumps", "a dog runs"])
+def test_the_course_of_a_loop_fits_it_a_whole_number_of_times(prompt: str) -> None:
+    stage = set_stage(zoo.make("dog"), prompt, PlainPrior(), DistillConfig(loop=True))
+    seconds = (stage.trajectory.frames - 1) / stage.trajectory.fps
+    strides = seconds / stage.trajectory.period
+    assert math.isclose(strides, round(strides), abs_tol=1e-6)
+    course = controls(stage.trajectory, torch.zeros(stage.trajectory.shape)).course
+    assert math.isclose(float(course[0, 1]), float(course[-1, 1]), abs_tol=1e-4)

@@ -24,6 +24,7 @@ from jigdoll.skin.deform import deform
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import select
 from jigdoll.types import RiggedAsset, SkinnedGaussians
+from jigdoll.zoo.gaits_actions import whole_cycles
 
 _PROBES = 300
 """Splats that the camera measures the character by."""
@@ -81,6 +82,9 @@ def set_stage(
     tempo = replace(tempo, **changes)
     legs = sum(limb.kind == "leg" for limb in find_limbs(asset.skeleton))
     config = settle(config, prior.defaults, tempo, legs=legs)
+    if config.loop:
+        seconds = (_frames(config, prior.defaults.fps) - 1) / prior.defaults.fps
+        tempo = replace(tempo, period=whole_cycles(tempo.period, seconds))
     trajectory = _trajectory(asset, config, tempo, fps=prior.defaults.fps)
     splats = bind(asset, count=config.splats, seed=0) if splats is None else splats
     step = max(1, splats.means.shape[0] // _PROBES)
@@ -113,13 +117,12 @@ def set_stage(
 
 
 def _trajectory(asset: RiggedAsset, config: DistillConfig, tempo: Tempo, *, fps: float) -> Trajectory:
-    assert config.frames is not None and config.basis is not None
-    frames = config.frames if config.seconds is None else max(config.frames, round(config.seconds * fps) + 1)
+    assert config.basis is not None
     assert config.bend_bound is not None and config.side_bound is not None
     assert config.stiffness is not None and config.arms is not None
     return make_trajectory(
         asset.skeleton,
-        frames=frames,
+        frames=_frames(config, fps),
         fps=fps,
         basis=config.basis,
         terms=config.terms,
@@ -137,6 +140,12 @@ def _trajectory(asset: RiggedAsset, config: DistillConfig, tempo: Tempo, *, fps:
         limited=config.limited,
         frozen=config.freeze_first,
     )
+
+
+def _frames(config: DistillConfig, fps: float) -> int:
+    """How long the clip is; no shorter than what the prior sees at once."""
+    assert config.frames is not None
+    return config.frames if config.seconds is None else max(config.frames, round(config.seconds * fps) + 1)
 
 
 def choose_shot(stage: Stage, generator: torch.Generator) -> Shot:

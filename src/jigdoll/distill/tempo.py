@@ -86,25 +86,24 @@ def tempo_of(prompt: str, skeleton: Skeleton) -> Tempo:
     """
     words = re.findall(r"[a-z]+", prompt.lower())
     family, froude = _verb(words)
-    hops = family in ("walk", "run") and any(word.startswith(HOPPERS) for word in words)
-    if hops:
+    hopper = family in ("walk", "run") and any(word.startswith(HOPPERS) for word in words)
+    if hopper:
         family, froude = "run", max(froude, _HOPPING)
     length, sprawled = leg_length(skeleton)
     froude *= _SPRAWLED if sprawled and family == "walk" else 1.0
     faster = math.prod(_ADVERBS.get(word, 1.0) for word in words)
     speed = math.sqrt(froude * GRAVITY * length) * faster
-    hopping = family == "jump" and any(word.startswith(("hop", "bounc")) for word in words)
+    small = family == "jump" and any(word.startswith(("hop", "bounc")) for word in words)
     if family in _PERIODS or not speed:
-        period = (
-            (_HOP_PERIOD if hopping else _PERIODS.get(family, _PERIODS["still"])) * math.sqrt(length / GRAVITY) / faster
-        )
+        beat = _HOP_PERIOD if small else _PERIODS.get(family, _PERIODS["still"])
+        period = beat * math.sqrt(length / GRAVITY) / faster
     else:
         period = 2.4 * length * (speed**2 / (GRAVITY * length)) ** 0.34 / speed
     side = -1.0 if "right" in words else 1.0
     turning = any(word.startswith(("turn", "circl")) for word in words)
     turn = side * TURN_PER_STRIDE / period if turning else 0.0
-    rise = length * (_HOP if hopping else _LEAP) if family == "jump" else 0.0
-    return Tempo(family, speed, period, turn, rise, 0.0 if hops else _lag(family, words, skeleton, sprawled))
+    rise = length * (_HOP if small else _LEAP) if family == "jump" else 0.0
+    return Tempo(family, speed, period, turn, rise, 0.0 if hopper else _lag(family, words, skeleton, sprawled))
 
 
 def _lag(family: Family, words: list[str], skeleton: Skeleton, sprawled: bool) -> float | None:
