@@ -99,29 +99,42 @@ def make_clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor
                 bad = between(generator) < 0.12
                 kind = pick_negative(action, recipe, generator)
                 pose = spoil(asset, clip, legs, kind, recipe, generator) if bad else take(clip, recipe, generator)
-                videos.append((draw(splats, asset, pose, recipe, generator) * 255).round().to(torch.uint8))
+                video, _ = draw(splats, asset, pose, recipe, generator)
+                videos.append((video * 255).round().to(torch.uint8))
                 label = CLASSES.index("unnatural" if bad else CLASS_OF[action])
                 labels.append(label)
                 seen[label] += 1
     return torch.stack(videos[:count]), torch.tensor(labels[:count])
 
 
-def train_classifier(count: int, epochs: int, batch: int = 24) -> None:
+def worn(video: Tensor, generator: torch.Generator) -> Tensor:
+    """Clips as if less well drawn: other brightness and colours, some grain, some blur."""
+
+    def each(low: float, high: float) -> Tensor:
+        return low + (high - low) * torch.rand(len(video), 1, 1, 1, 1, generator=generator)
+
+    grey = video.mean(-1, keepdim=True)
+    video = (grey + each(0.7, 1.4) * (video - grey)) * each(0.9, 1.1)
+    flat = F.avg_pool2d(video.flatten(0, 1).permute(0, 3, 1, 2), 3, 1, 1, count_include_pad=False)
+    soft = flat.permute(0, 2, 3, 1).unflatten(0, video.shape[:2])
+    video = video + (soft - video) * (each(-1.0, 1.0)).clamp(min=0)
+    return video + each(0.0, 0.08) * torch.randn(video.shape, generator=generator)
+
+
+def train_classifier(count: int, epochs: int, *, seed: int, again: bool, batch: int = 24) -> None:
     """A few passes over fresh clips; the learning rate falls along a cosine."""
     torch.manual_seed(0)
-    net, generator = Classifier(), torch.Generator().manual_seed(0)
-    start = time.process_time()
-    videos, labels = make_clips(count, seed=1)
+    net, generator = load_classifier().train() if again else Classifier(), torch.Generator().manual_seed(seed)
+    start, rate = time.process_time(), 1e-3 if again else 2e-3
+    videos, labels = make_clips(count, seed=seed)
     print(f"{count} clips in {time.process_time() - start:.0f} CPU s", flush=True)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=2e-3, weight_decay=0.02)
+    optimiser = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=0.02)
     steps = epochs * (count // batch)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, steps)
     for epoch in range(epochs):
         total = 0.0
         for chosen in torch.randperm(count, generator=generator)[: count // batch * batch].view(-1, batch):
-            video = videos[chosen].float() / 255
-            video = video * (0.9 + 0.2 * torch.rand(batch, 1, 1, 1, 1, generator=generator))
-            video = video + 0.04 * torch.rand((), generator=generator) * torch.randn(video.shape, generator=generator)
+            video = worn(videos[chosen].float() / 255, generator)
             loss = F.cross_entropy(net(video), labels[chosen], label_smoothing=0.05)
             optimiser.zero_grad()
             loss.backward()
@@ -135,20 +148,29 @@ def train_classifier(count: int, epochs: int, batch: int = 24) -> None:
 
 
 def main(
-    *, train: bool = False, clips: int = 4000, epochs: int = 8, quick: bool = False, json: Path | None = None
+    *,
+    train: bool = False,
+    again: bool = False,
+    clips: int = 4000,
+    epochs: int = 8,
+    seed: int = 1,
+    quick: bool = False,
+    json: Path | None = None,
 ) -> None:
     """Print how often the referee is right, by action.
 
     Args:
         train: Make new weights first.
+        again: Train the weights that are there further, on other clips.
         clips: How many to train on.
         epochs: How often each is seen.
+        seed: Of the clips to train on; 2 is the seed of those it is judged by.
         quick: Judge fewer clips.
         json: Also write the figures to this file.
     """
     torch.set_num_threads(1)
     if train:
-        train_classifier(clips, epochs)
+        train_classifier(clips, epochs, seed=seed, again=again)
     if not WEIGHTS.exists():
         print(f"there is no {WEIGHTS.name} yet: --train makes it (about 15 CPU minutes)")
         return

@@ -27,11 +27,11 @@ from jigdoll.errors import JigdollError
 from jigdoll.prior.captions import HELD_OUT_SPECIES, negative_of
 from jigdoll.prior.pocket_data import Recipe, bind, draw, find_limbs, long_clip, spoil, take
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
-from jigdoll.prior.sample import sample
+from jigdoll.prior.sample import portrait_of, sample
 from jigdoll.zoo.gaits import actions
 
 LEVELS = (0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
-USED = (0.3, 0.45, 0.6, 0.75, 0.9)
+USED = (0.2, 0.3, 0.45, 0.6, 0.75)
 """Distillation draws its levels from this range."""
 SPOILED = ("glide", "reversed", "moonwalk", "wrong_phase", "wrong_speed", "random", "jitter")
 OTHERS = {
@@ -67,6 +67,7 @@ class Shown:
     kind: str
     species: str
     video: Tensor
+    portrait: Tensor
 
 
 def show(options: Options) -> list[Shown]:
@@ -87,7 +88,7 @@ def show(options: Options) -> list[Shown]:
                     clip = long_clip(asset, action, recipe, tempo=0.0, seed=seed)
                     poses[action] = take(clip, recipe, generator)
                 for kind, pose in poses.items():
-                    shown.append(Shown(kind, name, draw(splats, asset, pose, recipe, generator)))
+                    shown.append(Shown(kind, name, *draw(splats, asset, pose, recipe, generator)))
     return shown
 
 
@@ -95,7 +96,7 @@ def errors(prior: PocketPrior, clip: Shown, prompts: list[str], level: float, se
     """The denoising error of a clip under each prompt, with the same noise."""
     clean = prior.encode(clip.video[None])
     noisy = prior.noise(clean, level, torch.Generator().manual_seed(seed))
-    guesses = prior.denoise(noisy, level, [prior.embed(prompt) for prompt in prompts])
+    guesses = prior.denoise(noisy, level, [prior.embed(prompt) for prompt in prompts], clip.portrait[None])
     return [float((guess - clean).square().mean()) for guess in guesses]
 
 
@@ -147,12 +148,14 @@ def named(prior: PocketPrior, *, count: int) -> dict[str, dict[str, float]]:
     """How often the classifier finds the prompted action in samples, by action and by species."""
     net, hits = load_classifier(), {}
     for name in sorted(HELD_OUT_SPECIES):
-        able = actions(zoo.make(name))
+        asset = zoo.make(name)
+        able, portrait = actions(asset), portrait_of(asset, prior)
         for action, words in CORE.items():
             if action not in able:
                 continue
             prompt = f"a {name.replace('_', ' ')} {words}"
-            videos = sample(prior, prompt, negative=negative_of(prompt), seed=7, count=count, steps=24)
+            negative = negative_of(prompt)
+            videos = sample(prior, prompt, negative=negative, portrait=portrait, seed=7, count=count, steps=24)
             found, _ = name_actions(net, videos)
             hits[name, action] = sum(CLASS_OF[action] == f for f in found) / count
     by_action = {action: _mean([v for (_, a), v in hits.items() if a == action]) for action in CORE}
@@ -172,7 +175,7 @@ def cost(prior: PocketPrior) -> float:
     times = []
     for _ in range(6):
         start = time.process_time()
-        prior.denoise(noisy, 0.6, texts)
+        prior.denoise(noisy, 0.6, texts, noisy[:, 0])
         times.append(time.process_time() - start)
     return min(times)
 

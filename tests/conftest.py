@@ -1,5 +1,7 @@
 """What every test shares."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,3 +17,12 @@ def assets_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real files are not here: {folder.name} is missing beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folders of tiny video pipelines, saved once."""
+    from tiny_pipelines import save_tiny_pipeline
+
+    root = tmp_path_factory.mktemp("pipelines")
+    return cache(lambda name: save_tiny_pipeline(name, root / name))

@@ -31,6 +31,7 @@ def check_video_prior(
     _check_levels(prior)
     _check_noise(prior, latents)
     _check_denoise(prior, latents, texts, tolerance)
+    _check_portrait(prior, latents, texts[0], video[:, 0], tolerance)
     assert torch.equal(before, torch.random.get_rng_state()), "a prior takes no global random numbers"
 
 
@@ -113,3 +114,23 @@ def _check_denoise(prior: VideoPrior, latents: torch.Tensor, texts: list[torch.T
     assert not torch.allclose(other_level, estimates[0], rtol=0, atol=1e-4)
     with pytest.raises(JigdollError, match="level"):
         prior.denoise(copy, 1.5, texts)
+
+
+def _check_portrait(
+    prior: VideoPrior, latents: torch.Tensor, text: torch.Tensor, portrait: torch.Tensor, tolerance: float
+) -> None:
+    noisy = prior.noise(latents, 0.6, torch.Generator().manual_seed(6))
+    (without,) = prior.denoise(noisy, 0.6, [text])
+    (shown,) = prior.denoise(noisy, 0.6, [text], portrait)
+    assert shown.shape == without.shape and shown.isfinite().all()
+    if not prior.defaults.portrait:
+        torch.testing.assert_close(shown, without, rtol=0, atol=tolerance)
+        return
+    assert not torch.allclose(shown, without, rtol=0, atol=1e-6), "who moves makes a difference"
+    other = torch.cat([1 - portrait[:1], portrait[1:]])
+    (changed,) = prior.denoise(noisy, 0.6, [text], other)
+    assert not torch.allclose(changed[0], shown[0], rtol=0, atol=1e-6)
+    torch.testing.assert_close(changed[1], shown[1], rtol=0, atol=tolerance)
+    pair = prior.denoise(noisy, 0.6, [text, text], portrait)
+    for estimate in pair:
+        torch.testing.assert_close(estimate, shown, rtol=0, atol=tolerance)

@@ -52,7 +52,7 @@ def test_every_caption_reads_back_as_what_it_was_written_for(action: str) -> Non
 @pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_every_negative_is_unnatural_motion_of_its_body(kind: str) -> None:
     draw = generator(11)
-    bare = with_noun = more = 0
+    bare = doing = specific = 0
     for action in ACTIONS[::4]:
         for species, family in BODIES:
             caption = write_negative(draw, species=species, family=family, action=action, kind=kind)
@@ -64,11 +64,10 @@ def test_every_negative_is_unnatural_motion_of_its_body(kind: str) -> None:
             wrong = {CONCEPTS[i - 1] for i in reading.concepts if CONCEPTS[i - 1].startswith("negative:")}
             assert wrong <= {"negative:unnatural", f"negative:{kind}"}, caption
             bare += caption == "unnatural motion"
-            is_more = bool(reading.actions) or len(wrong) > 1
-            more += is_more
-            with_noun += caption != "unnatural motion" and not is_more
+            doing += bool(reading.actions)
+            specific += len(wrong) > 1
     total = len(ACTIONS[::4]) * len(BODIES)
-    for count, share in ((bare, 0.3), (with_noun, 0.45), (more, 0.25)):
+    for count, share in ((bare, 0.1), (doing, 0.72), (specific, 0.225)):
         assert abs(count / total - share) < 0.1
 
 
@@ -187,11 +186,14 @@ def test_what_will_not_be_obeyed_is_named() -> None:
     assert "'left'" in (explain(read("a dog trots to the left")) or "")
 
 
-def test_the_negative_prompt_names_who_moves() -> None:
-    assert negative_of("a fox walks slowly") == "unnatural motion of a fox"
-    assert negative_of("Ants marching") == "unnatural motion of an ant"
-    assert negative_of("a fly crawls") == "unnatural motion of a fly"
-    assert negative_of("walking") == "unnatural motion"
+def test_the_negative_prompt_names_who_moves_and_how() -> None:
+    assert negative_of("a fox walks slowly") == "unnatural motion of a fox walking"
+    assert negative_of("Ants marching") == "unnatural motion of an ant marching"
+    assert negative_of("a fly crawls") == "unnatural motion of a fly creeping"
+    assert negative_of("a T. rex veers to the right") == "unnatural motion of a t rex turning right"
+    assert negative_of("walking") == "unnatural motion of a creature walking"
+    assert negative_of("a fox") == "unnatural motion of a fox"
+    assert negative_of("") == "unnatural motion"
     for species in SPECIES:
         assert read(negative_of(f"a {species} walks")).negative
 

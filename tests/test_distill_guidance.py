@@ -37,7 +37,9 @@ class KnownPrior:
         alpha, sigma = self.signal_and_noise(level)
         return alpha * latents + sigma * torch.randn(latents.shape, generator=generator)
 
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+    def denoise(
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+    ) -> list[Tensor]:
         self.seen.append((noisy, level))
         return [self.means[int(text)].expand_as(noisy) for text in texts]
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -48,7 +49,9 @@ class PlainPrior:
         alpha, sigma = self.signal_and_noise(level)
         return alpha * latents + sigma * torch.randn(latents.shape, generator=generator)
 
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+    def denoise(
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+    ) -> list[Tensor]:
         return [(noisy - 0.3 * float(text)) / 2 for text in texts]
 
 
@@ -75,12 +78,14 @@ class OraclePrior(PlainPrior):
         self.seen = super().encode(video).detach()
         return super().encode(video)
 
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+    def denoise(
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+    ) -> list[Tensor]:
         assert self.stage is not None and self.shot is not None
         skeleton = self.stage.trajectory.skeleton
         with torch.no_grad():
-            wanted = 2 * film(self.stage, forward(skeleton, self.pose), self.shot) - 1
-            still = 2 * film(self.stage, forward(skeleton, glide_pose(self.stage.trajectory)), self.shot) - 1
+            poses = (self.pose, glide_pose(self.stage.trajectory))
+            wanted, still = (2 * film(self.stage, forward(skeleton, pose), self.shot)[0] - 1 for pose in poses)
         answers = {1.0: wanted, 0.0: self.seen, -1.0: torch.lerp(self.seen, still, 0.3)}
         return [answers[float(text)] for text in texts]
 
@@ -226,10 +231,12 @@ class SickPrior(PlainPrior):
     def __init__(self, sick: range) -> None:
         self.calls, self.sick = 0, sick
 
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+    def denoise(
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+    ) -> list[Tensor]:
         self.calls += 1
         factor = math.nan if self.calls in self.sick else 1.0
-        return [factor * estimate for estimate in super().denoise(noisy, level, texts)]
+        return [factor * estimate for estimate in super().denoise(noisy, level, texts, portrait)]
 
 
 def test_a_gradient_that_is_no_number_is_skipped_and_said(dog) -> None:
@@ -267,9 +274,11 @@ def test_the_last_steps_do_without_the_prior(dog) -> None:
     class Counting(PlainPrior):
         asked = 0
 
-        def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+        def denoise(
+            self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+        ) -> list[Tensor]:
             self.asked += 1
-            return super().denoise(noisy, level, texts)
+            return super().denoise(noisy, level, texts, portrait)
 
     prior = Counting()
     result = distill(dog, PROMPT, prior, replace(QUICK, iterations=3, settle=3))
@@ -293,10 +302,32 @@ def test_long_clips_are_shown_window_by_window(dog) -> None:
 def test_the_film_has_a_gradient_in_every_frame(dog) -> None:
     stage = set_stage(dog, PROMPT, PlainPrior(), QUICK)
     T = forward(stage.trajectory.skeleton, glide_pose(stage.trajectory)).requires_grad_()
-    video = film(stage, T, choose_shot(stage, torch.Generator().manual_seed(0)))
+    video, _ = film(stage, T, choose_shot(stage, torch.Generator().manual_seed(0)))
     assert video.shape == (1, 6, 16, 20, 3)
     video.square().sum().backward()
     assert T.grad is not None and bool((T.grad.flatten(1).abs().amax(1) > 0).all())
+
+
+@pytest.mark.parametrize("form", ["csd", "sds", "flow", "fit"])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_prior_that_wants_a_portrait_gets_one_with_every_question(dog, form, wanted) -> None:
+    class Curious(PlainPrior):
+        defaults = replace(PlainPrior.defaults, portrait=wanted)
+        portraits: ClassVar[list[Tensor | None]] = []
+
+        def denoise(
+            self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+        ) -> list[Tensor]:
+            self.portraits.append(portrait)
+            return super().denoise(noisy, level, texts, portrait)
+
+    prior = Curious()
+    distill(dog, PROMPT, prior, replace(QUICK, iterations=2, form=form))
+    assert len(prior.portraits) >= 2
+    for portrait in prior.portraits:
+        assert (portrait is not None) == wanted
+        if portrait is not None:
+            assert portrait.shape == (1, 16, 20, 3) and float(portrait.std()) > 0.02
 
 
 def test_the_noise_level_is_drawn_as_the_paper_says() -> None:

@@ -44,7 +44,9 @@ class StandIn:
     def noise(self, latents: Tensor, level: float, generator: torch.Generator) -> Tensor:
         return (1 - level) * latents + level * torch.randn(latents.shape, generator=generator)
 
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+    def denoise(
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+    ) -> list[Tensor]:
         return [(noisy / (1 - level) - 0.01 * float(text.sum())).clamp(-1, 1) for text in texts]
 
 

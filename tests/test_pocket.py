@@ -1,6 +1,7 @@
 """The pocket prior: its data, its network, its trainer and its place behind the socket."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from jigdoll.prior.pocket_data import Recipe, draw, long_clip, samples, spoil, t
 from jigdoll.prior.pocket_model import DEVIATION, PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.sample import sample, sheet
+from jigdoll.prior.text import to_ids
 from jigdoll.prior.train_pocket import State, TrainConfig, diffusion_loss, orthogonal
 from jigdoll.rig.kinematics import forward
 from jigdoll.rig.limbs import find_limbs
@@ -57,8 +59,9 @@ def test_the_shipped_prior_tells_a_walk_from_a_jump_of_a_species_it_never_saw(sp
     gaps = {}
     for action in ("walk", "jump"):
         pose = take(long_clip(asset, action, recipe, tempo=0.0, seed=3), recipe, generator)
-        clean = prior.encode(draw(splats, asset, pose, recipe, generator)[None])
-        walk, jump = prior.denoise(prior.noise(clean, 0.5, generator), 0.5, prompts)
+        video, portrait = draw(splats, asset, pose, recipe, generator)
+        clean = prior.encode(video[None])
+        walk, jump = prior.denoise(prior.noise(clean, 0.5, generator), 0.5, prompts, portrait[None])
         gaps[action] = float((jump - clean).square().mean() - (walk - clean).square().mean())
     assert gaps["walk"] > 0 > gaps["jump"]
 
@@ -170,13 +173,34 @@ def test_the_loss_falls_when_the_network_learns_one_clip() -> None:
     optimiser = torch.optim.Adam(net.parameters(), 1e-2)
     losses = []
     for _ in range(80):
-        loss, bands = diffusion_loss(net, video, ids, config, generator)
+        loss, bands = diffusion_loss(net, video, video[:, 0], ids, ids, config, generator)
         assert float(bands[1].sum()) == 4
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         losses.append(float(loss.detach()))
     assert sum(losses[-10:]) < 0.5 * sum(losses[:10])
+
+
+def test_words_that_are_not_true_cost_as_the_logistic_loss_of_the_gap_says(monkeypatch) -> None:
+    # loss = e + c s e softplus((e - e') / (s e)); e and e' are the weighted errors by true and untrue words
+    monkeypatch.setattr(train_pocket, "CONTRASTED", (0.0, 1.0))
+    config = TrainConfig(batch=1, null_share=0.0, faceless_share=0.0, word_drop=0.0, model=TINY, recipe=SMALL)
+    net, video = lively(), torch.rand(1, 6, 16, 24, 3, generator=torch.Generator().manual_seed(0))
+    true, untrue = to_ids(["a dog walks", "unnatural motion of a dog walking"]).split(1)
+
+    def loss(ids: torch.Tensor, others: torch.Tensor, contrasts: int) -> float:
+        generator = torch.Generator().manual_seed(1)
+        how = replace(config, contrasts=contrasts)
+        value, _ = diffusion_loss(net, video, video[:, 0], ids, others, how, generator)
+        return float(value.detach())
+
+    right, wrong = loss(true, untrue, 0), loss(untrue, true, 0)
+    scale = config.sureness * right
+    assert right != wrong
+    expected = right + config.contrast * scale * math.log1p(math.exp((right - wrong) / scale))
+    assert loss(true, untrue, 1) == pytest.approx(expected, rel=1e-5)
+    assert loss(true, true, 1) == pytest.approx(right + config.contrast * scale * math.log(2), rel=1e-5)
 
 
 def train(out: Path, steps: int) -> None:

@@ -5,6 +5,7 @@ import math
 import torch
 
 from jigdoll import zoo
+from jigdoll.render.draw import ClipStyle, draw_portrait, draw_splats
 from jigdoll.render.tints import PACE, by_motion
 from jigdoll.rig.kinematics import rest_pose, skin_transforms
 from jigdoll.splats.bind import bind
@@ -69,3 +70,31 @@ def test_the_colours_hold_the_gradient_of_the_motion():
     with torch.no_grad():
         change = (loss(root + ahead) - loss(root - ahead)) / 2e-3
     torch.testing.assert_close(gradient[3, 2], change, rtol=0.02, atol=1e-3)
+
+
+def test_a_portrait_stands_where_the_clip_begins_and_faces_as_it_does():
+    style = ClipStyle("motion", 56, 40, azimuth=(80.0, 260.0))
+    for turn in (0.0, 0.7, math.pi):
+        # One frame has no motion in it: it looks as its own portrait does.
+        pose = gliding([0.3, 0.0, 0.2], turn)
+        transforms = skin_transforms(DOG.skeleton, Pose(pose.root[1:2], pose.rotations[1:2]))
+        frames, camera = draw_splats(SPLATS, transforms, style=style)
+        portrait = draw_portrait(SPLATS, transforms, style=style, camera=camera)
+        assert portrait.shape == (2, 40, 56, 3)
+        torch.testing.assert_close(portrait, frames[:, 0], atol=0.02, rtol=0)
+
+
+def test_a_portrait_of_a_leap_stands_on_the_ground_and_holds_no_gradient():
+    style = ClipStyle("motion", 56, 40, margin=0.5, ground=False)
+    leap = reference_clip(DOG, "jump", seconds=2.0, fps=12.0).motion.pose
+    top = int(leap.root[:, 1].argmax())
+    pose = Pose(leap.root[top : top + 1].float(), leap.rotations[top : top + 1].float())
+    transforms = skin_transforms(DOG.skeleton, pose).requires_grad_()
+    frames, camera = draw_splats(SPLATS, transforms, style=style)
+    portrait = draw_portrait(SPLATS, transforms, style=style, camera=camera)
+
+    def lowest(picture):
+        return int((picture - picture[0, 0]).abs().amax(-1).gt(0.1).any(-1).nonzero().max())
+
+    assert frames.requires_grad and not portrait.requires_grad
+    assert lowest(portrait[0]) > lowest(frames[0, 0]) + 2

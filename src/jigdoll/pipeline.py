@@ -257,9 +257,10 @@ def preference(stage: Stage, motion: Motion) -> float:
     right = wrong = 0.0
     for share in (0.2, 0.4, 0.6, 0.8):
         level = low + share * (high - low)
-        clean = stage.prior.encode(shoot(stage, T_world_joint, choose_shot(stage, generator)))
+        seen, portrait = shoot(stage, T_world_joint, choose_shot(stage, generator))
+        clean = stage.prior.encode(seen)
         noisy = stage.prior.noise(clean, level, generator)
-        wanted, unwanted = stage.prior.denoise(noisy, level, [stage.texts.wanted, stage.texts.unwanted])
+        wanted, unwanted = stage.prior.denoise(noisy, level, [stage.texts.wanted, stage.texts.unwanted], portrait)
         right += float((wanted - clean).square().mean())
         wrong += float((unwanted - clean).square().mean())
     return (wrong - right) / max(wrong + right, 1e-12)

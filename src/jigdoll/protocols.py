@@ -48,8 +48,17 @@ class VideoPrior(Protocol):
         """Latents at a noise level: alpha x0 + sigma epsilon, with unit Gaussian epsilon."""
         ...
 
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
-        """One estimate of the clean latents per text, without gradient."""
+    def denoise(
+        self,
+        noisy: Tensor,
+        level: float,
+        texts: Sequence[Tensor],
+        portrait: Float[Tensor, "views height width 3"] | None = None,
+    ) -> list[Tensor]:
+        """One estimate of the clean latents per text, without gradient.
+
+        `portrait` shows in 0..1 who moves, at rest where the video begins; a model that knows only words ignores it.
+        """
         ...
 
 

@@ -58,6 +58,7 @@ def prior_sample(
     steps: int = 32,
     guidance: float = 3.0,
     scale: int = 6,
+    words_only: bool = False,
     weights: Path | None = None,
 ) -> None:
     """Sample videos of a prompt from the embedded prior, to see what it believes.
@@ -71,14 +72,16 @@ def prior_sample(
         steps: Denoising steps.
         guidance: How hard the prompt pulls; 1 is not at all.
         scale: Pixels of the file per pixel of the model.
+        words_only: Do not show it the built-in character that fits the prompt, which it otherwise sees at rest.
         weights: Of another pocket prior than the one that ships.
     """
     from jigdoll.errors import JigdollError
     from jigdoll.formats import video
     from jigdoll.prior.captions import negative_of
     from jigdoll.prior.prior_pocket import open_pocket
-    from jigdoll.prior.sample import sample, sheet
+    from jigdoll.prior.sample import portrait_of, sample, sheet
     from jigdoll.prior.text import explain, read
+    from jigdoll.zoo.from_text import character_from_text
 
     check_target(out, (".mp4", ".gif", ".webp", ".png"))
     for name, value in (("count", count), ("steps", steps), ("scale", scale)):
@@ -89,11 +92,14 @@ def prior_sample(
         console(error=True).print(f"[yellow]note:[/] {escaped(remark)}", highlight=False, soft_wrap=True)
     against = negative_of(prompt) if negative is None else negative
     pocket = open_pocket(weights)
+    named = not words_only and read(prompt).noun is not None
+    portrait = portrait_of(character_from_text(prompt), pocket) if named else None
     with progress_bar() as progress:
         videos = sample(
             pocket,
             prompt,
             negative=against,
+            portrait=portrait,
             seed=seed,
             count=count,
             steps=steps,

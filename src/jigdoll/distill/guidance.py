@@ -43,27 +43,36 @@ def guide(
     scale: float,
     generator: torch.Generator,
     still: Tensor | None = None,
+    portrait: Tensor | None = None,
 ) -> Tensor:
     """The gradient of the latents at one noise level, without gradient itself.
 
     `still` are the latents of the same character that does not move: what the prior would change about them has nothing
     to do with the motion and is taken off (same noise, same level).
     """
-    clean = latents.detach()
+    clean, how = latents.detach(), {"form": form, "level": level, "scale": scale, "portrait": portrait}
     state = generator.get_state()
     noisy = prior.noise(clean, level, generator)
-    gradient = gradient_of(prior, clean, noisy, texts, form=form, level=level, scale=scale)
+    gradient = gradient_of(prior, clean, noisy, texts, **how)
     if still is not None:
         after = generator.get_state()
         generator.set_state(state)
         same_noise = prior.noise(still.detach(), level, generator)
         generator.set_state(after)
-        gradient = gradient - gradient_of(prior, still.detach(), same_noise, texts, form=form, level=level, scale=scale)
+        gradient = gradient - gradient_of(prior, still.detach(), same_noise, texts, **how)
     return gradient
 
 
 def gradient_of(
-    prior: VideoPrior, clean: Tensor, noisy: Tensor, texts: Texts, *, form: Form, level: float, scale: float
+    prior: VideoPrior,
+    clean: Tensor,
+    noisy: Tensor,
+    texts: Texts,
+    *,
+    form: Form,
+    level: float,
+    scale: float,
+    portrait: Tensor | None = None,
 ) -> Tensor:
     """What each form makes of the prior's estimates.
 
@@ -72,9 +81,9 @@ def gradient_of(
     flow: the difference of velocities v_hat - v = (z - z_hat) / sigma, guided against the negative text.
     """
     if form == "sds":
-        wanted, null = prior.denoise(noisy, level, [texts.wanted, texts.null])
+        wanted, null = prior.denoise(noisy, level, [texts.wanted, texts.null], portrait)
         return clean - guided(wanted, null, scale)
-    wanted, unwanted = prior.denoise(noisy, level, [texts.wanted, texts.unwanted])
+    wanted, unwanted = prior.denoise(noisy, level, [texts.wanted, texts.unwanted], portrait)
     if form == "csd":
         return scale * (unwanted - wanted)
     _, sigma = prior.signal_and_noise(level)
@@ -95,13 +104,14 @@ def finish(
     steps: int,
     scale: float,
     generator: torch.Generator,
+    portrait: Tensor | None = None,
 ) -> Tensor:
     """Noise a render to a level and let the prior finish it in guided DDIM steps: a target for `fit`."""
     noisy = prior.noise(latents.detach(), level, generator)
     levels: list[float] = torch.linspace(level, 0.0, steps + 1).tolist()
     estimate = latents.detach()
     for here, there in pairwise(levels):
-        wanted, unwanted = prior.denoise(noisy, here, [texts.wanted, texts.unwanted])
+        wanted, unwanted = prior.denoise(noisy, here, [texts.wanted, texts.unwanted], portrait)
         estimate = guided(wanted, unwanted, scale)
         alpha, sigma = prior.signal_and_noise(here)
         alpha_next, sigma_next = prior.signal_and_noise(there)

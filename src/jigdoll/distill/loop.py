@@ -126,13 +126,13 @@ def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "view
         T_world_joint = forward(stage.trajectory.skeleton, pose_of(stage.trajectory, moved))
         terms, strength = _demands(stage, moved, T_world_joint, state.step), 0.0
         if asks:
-            video = film(stage, T_world_joint, shot)
+            video, portrait = film(stage, T_world_joint, shot)
             latents = stage.prior.encode(video)
             if stage.config.form == "fit":
-                target = _target(stage, latents, level, generator) if target is None else target
+                target = _target(stage, latents, portrait, level, generator) if target is None else target
                 gradient = latents.detach() - target
             else:
-                gradient = _gradient(stage, latents, level, state.step, shot, generator)
+                gradient = _gradient(stage, latents, portrait, level, state.step, shot, generator)
             terms["prior"] = surrogate(latents, gradient)
             # The surrogate's value means nothing; the size of its gradient does.
             strength = float(gradient.square().mean().sqrt())
@@ -143,17 +143,33 @@ def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "view
     return replace(state, random=generator.get_state()), told, None if video is None else video.detach()
 
 
-def _gradient(stage: Stage, latents: Tensor, level: float, step: int, shot: Shot, generator: torch.Generator) -> Tensor:
+def _gradient(
+    stage: Stage,
+    latents: Tensor,
+    portrait: Tensor | None,
+    level: float,
+    step: int,
+    shot: Shot,
+    generator: torch.Generator,
+) -> Tensor:
     config = stage.config
     assert config.guidance is not None and config.guidance_end is not None and config.form is not None
     scale = config.guidance + (config.guidance_end - config.guidance) * _share(config, step)
     still = _still_latents(stage, shot) if config.subtract_still else None
     return guide(
-        stage.prior, latents, stage.texts, form=config.form, level=level, scale=scale, generator=generator, still=still
+        stage.prior,
+        latents,
+        stage.texts,
+        form=config.form,
+        level=level,
+        scale=scale,
+        generator=generator,
+        still=still,
+        portrait=portrait,
     )
 
 
-def _target(stage: Stage, latents: Tensor, level: float, generator: torch.Generator) -> Tensor:
+def _target(stage: Stage, latents: Tensor, portrait: Tensor | None, level: float, generator: torch.Generator) -> Tensor:
     config = stage.config
     assert config.guidance is not None
     return finish(
@@ -164,13 +180,15 @@ def _target(stage: Stage, latents: Tensor, level: float, generator: torch.Genera
         steps=config.fit_steps,
         scale=config.guidance,
         generator=generator,
+        portrait=portrait,
     )
 
 
 def _still_latents(stage: Stage, shot: Shot) -> Tensor:
     """The latents of the character gliding at rest through the same shot."""
     with torch.no_grad():
-        return stage.prior.encode(film(stage, forward(stage.trajectory.skeleton, glide_pose(stage.trajectory)), shot))
+        video, _ = film(stage, forward(stage.trajectory.skeleton, glide_pose(stage.trajectory)), shot)
+        return stage.prior.encode(video)
 
 
 def _demands(stage: Stage, moved: Controls, T_world_joint: Tensor, step: int) -> dict[str, Float[Tensor, ""]]:

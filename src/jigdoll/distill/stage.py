@@ -16,7 +16,7 @@ from jigdoll.errors import JigdollError
 from jigdoll.math.transforms import rigid_inverse
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.camera import follow
-from jigdoll.render.draw import ClipStyle, draw_splats
+from jigdoll.render.draw import ClipStyle, draw_portrait, draw_splats
 from jigdoll.render.ground import Ground, fitting_ground, quiet_ground
 from jigdoll.rig.kinematics import rest_transforms, skin_transforms
 from jigdoll.rig.limbs import find_limbs
@@ -171,8 +171,8 @@ def choose_shot(stage: Stage, generator: torch.Generator) -> Shot:
 
 def film(
     stage: Stage, T_world_joint: Float[Tensor, "frames joints 4 4"], shot: Shot
-) -> Float[Tensor, "views window height width 3"]:
-    """The window of the clip as the prior's kind of video, differentiable in the joints."""
+) -> tuple[Float[Tensor, "views window height width 3"], Float[Tensor, "views height width 3"] | None]:
+    """The window of the clip as the prior's kind of video, differentiable in the joints; a portrait if it wants one."""
     assert stage.config.frames is not None
     transforms = T_world_joint[shot.first : shot.first + stage.config.frames] @ stage.T_joint_world_rest
     shape = stage.glide[shot.first : shot.first + stage.config.frames]
@@ -191,7 +191,7 @@ def film(
         margin=style.margin,
     )
     ground = replace(stage.ground, phase=shot.phase)
-    video, _ = draw_splats(
-        stage.splats, transforms, style=style, rasterizer=stage.rasterizer, camera=camera, ground=ground
-    )
-    return video
+    scene = {"style": style, "rasterizer": stage.rasterizer, "camera": camera, "ground": ground}
+    video, _ = draw_splats(stage.splats, transforms, **scene)
+    wanted = stage.prior.defaults.portrait
+    return video, draw_portrait(stage.splats, transforms, **scene) if wanted else None

@@ -100,31 +100,33 @@ def write_caption(
 
 
 def write_negative(generator: torch.Generator, *, species: str | None, family: str, action: str, kind: str) -> str:
-    """A caption of a clip that is wrong in this way: it always says "unnatural motion", and sometimes of whom."""
+    """A caption of a clip that is wrong in this way: it always says "unnatural motion", and mostly who does what.
+
+    Only against a bad walk can a prior learn what makes a walk good; against anything bad it learns what a walk is.
+    """
     dice = _Dice(generator)
-    if dice.chance(0.3):
+    if dice.chance(0.1):
         return UNNATURAL
-    sentence = f"{UNNATURAL} of {_subject(dice, species, family)}"
-    if dice.chance(0.45 / 0.7):
-        return sentence
-    doing = []
-    if dice.chance(0.5):
+    words = [f"{UNNATURAL} of {_subject(dice, species, family)}"]
+    if dice.chance(0.8):
         _, verb = _verb(dice, action, 0.0)
-        doing.append(inflect(verb)[2])
+        words.append(inflect(verb)[2])
         if action.startswith("turn"):
-            doing.append(dice.pick(DIRECTIONS[action.partition("_")[2]]))
-    if not doing or dice.chance(0.5):
-        doing.append(dice.pick(NEGATIVES[kind]))
-    return " ".join((sentence, *doing))
+            words.append(dice.pick(DIRECTIONS[action.partition("_")[2]]))
+    if dice.chance(0.25):
+        words.append(dice.pick(NEGATIVES[kind]))
+    return " ".join(words)
 
 
 def negative_of(prompt: str) -> str:
-    """The negative prompt that belongs to a prompt: unnatural motion of whoever moves in it."""
-    noun = read(prompt).noun
-    if noun is None:
-        return UNNATURAL
-    noun = noun.removeprefix("a ").removeprefix("the ")
-    return f"{UNNATURAL} of {_article(noun)} {noun}"
+    """The negative prompt that belongs to a prompt: unnatural motion of whoever moves in it, doing what it does."""
+    reading = read(prompt)
+    noun = (reading.noun or "creature").removeprefix("a ").removeprefix("the ")
+    words = [f"{UNNATURAL} of {_article(noun)} {noun}"]
+    if reading.action is not None:
+        action, _, side = reading.action.partition("_")
+        words += [inflect(VERBS[action][0])[2], side]
+    return " ".join(word for word in words if word) if reading.noun or reading.action else UNNATURAL
 
 
 def in_plain_words(prompt: str) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, slerp
 from jigdoll.prior.captions import HELD_OUT_SPECIES, write_caption, write_negative
-from jigdoll.render.draw import ClipStyle, draw_splats
+from jigdoll.render.draw import ClipStyle, draw_portrait, draw_splats
 from jigdoll.render.ground import quiet_ground
 from jigdoll.rig.kinematics import skin_transforms
 from jigdoll.rig.limbs import find_limbs
@@ -47,12 +47,12 @@ class Recipe:
     """Share of clips that are labelled unnatural."""
     mistakes: dict[str, float] = field(
         default_factory=lambda: {
-            "reversed": 0.12, "moonwalk": 0.16, "wrong_phase": 0.24, "wrong_speed": 0.1, "glide": 0.18, "small": 0.06,
-            "random": 0.08, "jitter": 0.03, "tangled": 0.03,
+            "reversed": 0.1, "moonwalk": 0.16, "wrong_phase": 0.26, "wrong_speed": 0.14, "glide": 0.16, "small": 0.05,
+            "random": 0.07, "jitter": 0.03, "tangled": 0.03,
         }
     )  # fmt: skip
     """What is wrong with those, in which shares. A moonwalk: legs that cycle backwards under a body that goes ahead."""
-    core: float = 0.9
+    core: float = 0.85
     """Share of the core actions among the natural ones."""
     off_side: float = 65.0
     """Widest angle between the view and a plain side view [degrees]."""
@@ -70,7 +70,11 @@ class Sample:
     """One training clip."""
 
     video: UInt8[Tensor, "frames height width 3"]
+    portrait: UInt8[Tensor, "height width 3"]
+    """Who it is, at rest."""
     caption: str
+    opposite: str
+    """What might be said of such a clip, and is not true of this one."""
     action: str
     kind: str
     """"natural", or the kind of mistake."""
@@ -81,7 +85,7 @@ def samples(recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
     """Clips without end; one creature after the other performs a few of them."""
     while True:
         family = pick(
-            generator, ("quadruped", "quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", None)
+            generator, ("quadruped", "quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", None, None)
         )
         spread = recipe.spread * between(generator, 0.2, 1.0)
         asset = random_creature(generator, family=family, without=recipe.held_out, spread=spread)
@@ -103,18 +107,35 @@ def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> I
             natural = between(generator) >= recipe.negatives
             kind = "natural" if natural else pick_negative(action, recipe, generator)
             pose = take(clip, recipe, generator) if natural else spoil(asset, clip, legs, kind, recipe, generator)
-            video = draw(splats, asset, pose, recipe, generator)
-            who = {"species": asset.name, "family": species_named(asset.name).family}
-            caption = _caption(who, action, kind, tempo, generator)
-            yield Sample((video * 255).round().clamp(0, 255).to(torch.uint8), caption, action, kind, asset.name)
+            video, portrait = (_bytes(seen) for seen in draw(splats, asset, pose, recipe, generator))
+            caption = _caption(asset.name, action, kind, tempo, generator)
+            opposite = _opposite(asset, action, kind, tempo, recipe, generator)
+            yield Sample(video, portrait, caption, opposite, action, kind, asset.name)
             shown += 1
 
 
-def _caption(who: dict[str, str], action: str, kind: str, tempo: float, generator: torch.Generator) -> str:
+def _caption(species: str, action: str, kind: str, tempo: float, generator: torch.Generator) -> str:
     """What is shown, in words."""
+    who = {"species": species, "family": species_named(species).family, "action": action}
     if kind == "natural":
-        return write_caption(generator, **who, action=action, tempo=tempo)
-    return write_negative(generator, **who, action=action, kind=_WORD.get(kind, kind))
+        return write_caption(generator, **who, tempo=tempo)
+    return write_negative(generator, **who, kind=_WORD.get(kind, kind))
+
+
+def _opposite(
+    asset: RiggedAsset, action: str, kind: str, tempo: float, recipe: Recipe, generator: torch.Generator
+) -> str:
+    """A spoiled clip is no good one; a good one is neither spoiled nor another action."""
+    if kind != "natural":
+        return _caption(asset.name, action, "natural", tempo, generator)
+    others = tuple(other for other in actions(asset) if other in CORE and _DEED[other] != _DEED.get(action, action))
+    if others and between(generator) < 0.35:
+        return _caption(asset.name, pick(generator, others), "natural", tempo, generator)
+    return _caption(asset.name, action, pick_negative(action, recipe, generator), tempo, generator)
+
+
+_DEED = {action: action for action in CORE} | {"trot": "run", "gallop": "run", "hop": "jump"}
+"""Core actions that go by several names."""
 
 
 _WORD = {"moonwalk": "reversed", "small": "glide"}
@@ -126,13 +147,18 @@ def pick_action(able: tuple[str, ...], recipe: Recipe, generator: torch.Generato
     extra = [action for action in able if action not in CORE]
     if extra and between(generator) >= recipe.core:
         return pick(generator, tuple(extra))
-    weights = torch.tensor([{"walk": 4.0, "run": 1.6, "jump": 1.3}.get(action, 0.8) for action in core])
+    weights = torch.tensor([_OFTEN.get(action, 0.8) for action in core])
     return core[int(torch.multinomial(weights, 1, generator=generator))]
+
+
+_OFTEN = {"walk": 4.0, "run": 1.6, "jump": 1.3, "turn_left": 1.4, "turn_right": 1.4}
 
 
 def pick_negative(action: str, recipe: Recipe, generator: torch.Generator) -> str:
     """A kind of mistake that this action can make."""
-    kinds = {kind: share for kind, share in recipe.mistakes.items() if action in CYCLES or kind in ANYWHERE}
+    able = set(recipe.mistakes) if action in CYCLES else set(ANYWHERE)
+    able -= {"glide"} if action == "idle" else set()  # who stands still may do so
+    kinds = {kind: share for kind, share in recipe.mistakes.items() if kind in able}
     return list(kinds)[int(torch.multinomial(torch.tensor(list(kinds.values())), 1, generator=generator))]
 
 
@@ -224,8 +250,11 @@ def _added(
 
 def draw(
     splats: SkinnedGaussians, asset: RiggedAsset, pose: Pose, recipe: Recipe, generator: torch.Generator
-) -> Float[Tensor, "frames height width 3"]:
-    """The clip in the colours of motion from a random place on either side, most often low and square to it."""
+) -> tuple[Float[Tensor, "frames height width 3"], Float[Tensor, "height width 3"]]:
+    """The clip in the colours of motion from a random place on either side, most often low and square to it.
+
+    And the portrait of who is in it.
+    """
     off = between(generator, -1.0, 1.0)
     side = pick(generator, (90.0, 90.0, 270.0)) + recipe.off_side * off * abs(off)
     style = ClipStyle(
@@ -243,8 +272,13 @@ def draw(
             raise ArithmeticError("a pose is not finite")
         ground = quiet_ground(pose_by_transforms(splats, transforms).means)
         ground = replace(ground, phase=tuple(2 * ground.cell * between(generator) for _ in "xz"))
-        frames, _ = draw_splats(splats, transforms, style=style, ground=ground)
-    return frames[0]
+        frames, camera = draw_splats(splats, transforms, style=style, ground=ground)
+        portrait = draw_portrait(splats, transforms, style=style, camera=camera, ground=ground)
+    return frames[0], portrait[0]
+
+
+def _bytes(seen: Float[Tensor, "*shape"]) -> UInt8[Tensor, "*shape"]:
+    return (seen * 255).round().clamp(0, 255).to(torch.uint8)
 
 
 def between(generator: torch.Generator, low: float = 0.0, high: float = 1.0) -> float:

@@ -1,7 +1,7 @@
 """The network of the pocket prior: a transformer over space-time patches, with a convolutional head for what is fine.
 
-It answers with the clean video. That is v-prediction in other words, v = (alpha z - x0) / sigma, and the loss is taken
-on v; but the noise itself need not squeeze through tokens that are narrower than the patches they stand for.
+It answers with the clean video. That is v-prediction in other words, v = (alpha z - x0) / sigma; but the noise itself
+need not squeeze through tokens that are narrower than the patches they stand for.
 """
 
 import math
@@ -59,42 +59,47 @@ class PocketNet(nn.Module):
         self.text = TextEncoder(d)
         self.level = nn.Sequential(nn.Linear(64, d), nn.SiLU(), nn.Linear(d, d))
         self.inlet = nn.Linear(inside, d)
+        self.portrait = nn.Linear(inside // config.patch[0], d, bias=False)
         self.places = nn.ParameterList([nn.Parameter(0.02 * torch.randn(n, d)) for n in config.grid])
-        self.modulation = nn.Linear(d, 6 * d)
+        self.modulations = nn.ModuleList([nn.Linear(d, 6 * d) for _ in range(config.layers)])
         self.layers = nn.ModuleList([Layer(config) for _ in range(config.layers)])
         self.final = nn.Linear(d, 2 * d)
         self.outlet = nn.Linear(d, inside)
         self.head = Head(config)
         self.register_buffer("turns", _rotary(config), persistent=False)
-        for module in (self.modulation, self.final, self.outlet):
+        for module in (*self.modulations, self.final, self.outlet):
             nn.init.zeros_(module.weight)
             nn.init.zeros_(module.bias)
+        nn.init.zeros_(self.portrait.weight)
 
     def forward(
         self,
         noisy: Float[Tensor, "batch frames height width 3"],
         level: Float[Tensor, " batch"],
         text: Float[Tensor, "batch dim"],
+        portrait: Float[Tensor, "batch height width 3"] | None = None,
     ) -> Float[Tensor, "batch frames height width 3"]:
-        """`text` is what `self.text` makes of the words."""
+        """`text` is what `self.text` makes of the words; `portrait` is who moves, in -1..1, and all zero if unknown."""
+        portrait = torch.zeros_like(noisy[:, 0]) if portrait is None else portrait
         alpha, sigma = signal_and_noise(level, shift=self.config.shift)
         condition = F.silu(text + self.level(_waves(level)))
         time, rows, columns = self.places
         place = time[:, None, None] + rows[None, :, None] + columns[None, None]
         tokens = self.inlet(to_patches(noisy, self.config.patch)) + place.reshape(-1, self.config.dim)
-        changes = self.modulation(condition).unflatten(-1, (6, -1))[:, :, None]
-        for layer in self.layers:
-            tokens = layer(tokens, changes, self.turns)
+        known = self.portrait(to_patches(portrait[:, None], (1, *self.config.patch[1:])))
+        tokens = tokens + known.repeat(1, self.config.grid[0], 1)
+        for layer, modulation in zip(self.layers, self.modulations, strict=True):
+            tokens = layer(tokens, modulation(condition).unflatten(-1, (6, -1))[:, :, None], self.turns)
         scale, shift = self.final(condition)[:, None].chunk(2, -1)
         tokens = F.layer_norm(tokens, tokens.shape[-1:]) * (1 + scale) + shift
         # As much of the noisy video as is signal goes straight to the answer; the network adds the rest.
         sure = alpha * DEVIATION**2 / (sigma**2 + (alpha * DEVIATION) ** 2)
         draft = sure[:, None, None, None, None] * noisy + from_patches(self.outlet(tokens), self.config)
-        return draft + self.head(draft, noisy, condition)
+        return draft + self.head(draft, noisy, portrait, condition)
 
 
 class Layer(nn.Module):
-    """Full attention over space and time, then an MLP, both modulated by level and text (adaLN-single)."""
+    """Full attention over space and time, then an MLP, both modulated by level and text (adaLN)."""
 
     def __init__(self, config: PocketConfig):
         super().__init__()
@@ -130,16 +135,19 @@ class Head(nn.Module):
         self.patch = (1, 4, 4)
         self.config = config
         self.inlet = nn.Linear(2 * 48, c)
+        self.portrait = nn.Linear(48, c, bias=False)
         self.condition = nn.Linear(config.dim, c * config.head_blocks)
         self.spatial = nn.ModuleList([nn.Conv2d(c, c, 3, padding=1) for _ in range(config.head_blocks)])
         self.temporal = nn.ModuleList([nn.Conv1d(c, c, 3, padding=1) for _ in range(config.head_blocks)])
         self.outlet = nn.Linear(c, 48)
         nn.init.zeros_(self.outlet.weight)
         nn.init.zeros_(self.outlet.bias)
+        nn.init.zeros_(self.portrait.weight)
 
-    def forward(self, draft: Tensor, noisy: Tensor, condition: Float[Tensor, "batch dim"]) -> Tensor:
+    def forward(self, draft: Tensor, noisy: Tensor, portrait: Tensor, condition: Float[Tensor, "batch dim"]) -> Tensor:
         b, t, h, w = *draft.shape[:2], draft.shape[2] // 4, draft.shape[3] // 4
         x = self.inlet(to_patches(torch.cat([draft, noisy], -1), self.patch))
+        x = x + self.portrait(to_patches(portrait[:, None], self.patch)).repeat(1, t, 1)
         shifts = self.condition(condition).unflatten(-1, (len(self.spatial), -1))
         for i, (spatial, temporal) in enumerate(zip(self.spatial, self.temporal, strict=True)):
             y = F.silu(x + shifts[:, i, None]).reshape(b * t, h, w, -1).permute(0, 3, 1, 2)

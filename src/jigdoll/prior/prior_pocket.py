@@ -18,7 +18,7 @@ from jigdoll.prior.text import fingerprint, to_ids
 from jigdoll.types import PriorDefaults
 
 MOST_BYTES = 200_000_000
-LEVELS = (0.3, 0.9)
+LEVELS = (0.2, 0.75)
 """Where the prior tells a gait from its mistakes (`benchmarks/prior.py`)."""
 
 
@@ -42,6 +42,7 @@ class PocketPrior:
             levels=LEVELS,
             negative_prompt=UNNATURAL,
             form="csd",
+            portrait=True,
         )
 
     @torch.no_grad()
@@ -74,7 +75,13 @@ class PocketPrior:
         return alpha * latents + sigma * torch.randn(latents.shape, generator=generator).to(latents)
 
     @torch.no_grad()
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
+    def denoise(
+        self,
+        noisy: Tensor,
+        level: float,
+        texts: Sequence[Tensor],
+        portrait: Float[Tensor, "views height width 3"] | None = None,
+    ) -> list[Tensor]:
         """One estimate of the clean video per text, all in one pass."""
         self.signal_and_noise(level)
         if not texts:
@@ -82,7 +89,8 @@ class PocketPrior:
         views = len(noisy)
         text = torch.stack(list(texts)).repeat_interleave(views, 0)
         levels = torch.full((len(text),), level)
-        clean = self.net(noisy.detach().repeat(len(texts), 1, 1, 1, 1), levels, text)
+        seen = None if portrait is None else (2 * portrait.detach() - 1).repeat(len(texts), 1, 1, 1)
+        clean = self.net(noisy.detach().repeat(len(texts), 1, 1, 1, 1), levels, text, seen)
         return list(clean.split(views))
 
 

@@ -1,4 +1,4 @@
-"""Videos from nothing but a prompt: how a prior can be looked at."""
+"""Videos from a prompt, with or without a character in mind: how a prior can be looked at."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,8 +9,12 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jigdoll.protocols import VideoPrior
-from jigdoll.render.draw import contact_sheet, to_uint8
+from jigdoll.render.draw import ClipStyle, contact_sheet, draw_splats, to_uint8
+from jigdoll.splats.bind import bind
+from jigdoll.types import RiggedAsset
 
+LAST = 0.15
+"""The level whose estimate is the answer: what is finer than its noise is grain."""
 UNGUIDED = 0.25
 """Below this noise level the motion is decided and guidance only adds grain."""
 
@@ -20,6 +24,7 @@ def sample(
     prompt: str,
     *,
     negative: str = "",
+    portrait: Float[Tensor, "height width 3"] | None = None,
     seed: int = 0,
     count: int = 1,
     steps: int = 32,
@@ -31,10 +36,11 @@ def sample(
     generator = torch.Generator().manual_seed(seed)
     noisy = torch.randn(count, defaults.frames, defaults.height, defaults.width, 3, generator=generator)
     texts = [prior.embed(prompt), prior.embed(negative)]
-    levels = torch.linspace(0.98, 0.0, steps + 1).tolist()
+    who = None if portrait is None else portrait.expand(count, *portrait.shape)
+    levels = torch.linspace(0.98, LAST, steps + 1).tolist()
     clean = noisy
     for i, (level, lower) in enumerate(pairwise(levels)):
-        text, against = prior.denoise(noisy, level, texts)
+        text, against = prior.denoise(noisy, level, texts, who)
         scale = guidance if level > UNGUIDED else 1.0
         clean = (against + scale * (text - against)).clamp(-1, 1)
         alpha, sigma = prior.signal_and_noise(level)
@@ -42,6 +48,19 @@ def sample(
         noisy = next_alpha * clean + next_sigma * (noisy - alpha * clean) / sigma
         progress((i + 1) / steps)
     return 0.5 * clean + 0.5
+
+
+def portrait_of(
+    asset: RiggedAsset, prior: VideoPrior, *, azimuth: float = 80.0, elevation: float = 9.0
+) -> Float[Tensor, "height width 3"]:
+    """The character at rest as the prior likes to see it, to sample videos of it."""
+    defaults = prior.defaults
+    splats = bind(asset)
+    mode = "splats" if defaults.look == "color" else defaults.look
+    style = ClipStyle(mode, defaults.width, defaults.height, azimuth=(azimuth,), elevation=elevation)
+    still = torch.eye(4).expand(1, len(asset.skeleton.names), 4, 4)
+    frames, _ = draw_splats(splats, still, style=style)
+    return frames[0, 0]
 
 
 def sheet(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.multiprocessing.spawn import spawn
@@ -28,6 +29,8 @@ from jigdoll.prior.pocket_model import PocketConfig, PocketNet, signal_and_noise
 from jigdoll.prior.text import fingerprint, to_ids
 
 BANDS = 5
+CONTRASTED = (0.1, 0.85)
+"""Noise levels at which words are told from wrong ones: below them a clip needs no words, above them none help."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class TrainConfig:
     """May be raised on resuming; the learning rate falls over the last part of whatever it is."""
     decay: float = 0.3
     """Share of the steps over which the learning rate falls to zero."""
-    batch: int = 8
+    batch: int = 7
     """Clips per process and step."""
     processes: int = 2
     seed: int = 0
@@ -48,11 +51,19 @@ class TrainConfig:
     """Learning rate of the layers' matrices."""
     adam: float = 1.5e-3
     """Learning rate of everything else."""
-    average: float = 0.998
+    average: float = 0.996
     """Decay of the running average of the weights, which is what is shipped."""
     null_share: float = 0.12
     """Share of captions left empty, for classifier-free guidance."""
+    faceless_share: float = 0.15
+    """Share of clips without their portrait, for prompts alone."""
     word_drop: float = 0.3
+    contrasts: int = 4
+    """Clips per process and step that are also denoised by words which are not true of them."""
+    contrast: float = 3.0
+    """Weight of telling true words from others, against 1 for denoising."""
+    sureness: float = 0.02
+    """Wrong words ought to raise the error by a few times this share of it."""
     fresh: int = 2
     """New clips per process and step; the others come from the pool of recent ones."""
     pool: int = 1500
@@ -95,8 +106,7 @@ def train(rank: int, config: TrainConfig, meeting: Path) -> None:
     while state.step < config.steps:
         if os.getppid() != parent:
             return  # nobody is there to stop this process any more
-        video, ids = clips.batch(generator)
-        loss, error = diffusion_loss(state.net, video, ids, config, generator)
+        loss, error = diffusion_loss(state.net, *clips.batch(generator), config, generator)
         loss.backward()
         errors = 0.98 * errors + error
         state.update()
@@ -121,7 +131,7 @@ class Pool:
     def __init__(self, config: TrainConfig, *, seed: int):
         self.config, self.clips, self.place = config, [], 0
         self.source: Iterator[Sample] = samples(config.recipe, torch.Generator().manual_seed(seed))
-        self.add(4 * config.batch)
+        self.add(min(config.pool, 24 * config.batch))
 
     def add(self, count: int) -> None:
         for clip in islice(self.source, count):
@@ -131,36 +141,53 @@ class Pool:
                 self.clips[self.place] = clip
                 self.place = (self.place + 1) % self.config.pool
 
-    def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Videos in -1..1 and the ids of their words."""
+    def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Videos and portraits in -1..1, the ids of their words, and of words that are not true of them."""
         self.add(self.config.fresh)
         chosen = torch.randperm(len(self.clips), generator=generator)[: self.config.batch].tolist()
-        video = torch.stack([self.clips[i].video for i in chosen]).float() / 127.5 - 1
-        return video, to_ids([self.clips[i].caption for i in chosen])
+        clips = [self.clips[i] for i in chosen]
+        video = torch.stack([clip.video for clip in clips]).float() / 127.5 - 1
+        portrait = torch.stack([clip.portrait for clip in clips]).float() / 127.5 - 1
+        ids = to_ids([*(clip.caption for clip in clips), *(clip.opposite for clip in clips)])
+        return video, portrait, *ids.split(len(clips))
 
 
 def diffusion_loss(
     net: PocketNet,
     video: Float[Tensor, "batch frames height width 3"],
+    portrait: Float[Tensor, "batch height width 3"],
     ids: Int[Tensor, "batch tokens 2"],
+    untrue: Int[Tensor, "batch tokens 2"],
     config: TrainConfig,
     generator: torch.Generator,
 ) -> tuple[Tensor, Float[Tensor, "2 bands"]]:
-    """The squared error of v, capped where the noise is small; and the error of x0 by noise level, with counts."""
+    """The squared error of x0, weighted so that all noise levels count alike; and that error by level, with counts.
+
+    Some clips are denoised a second time, with the same noise and words that are not true of them. The logistic loss of
+    the gap between the two errors, which is what guidance feeds on, is scaled so that it weighs as much as the error.
+    """
     count = len(video)
     level = (torch.arange(count) + torch.rand(count, generator=generator)) / count
-    level = level[torch.randperm(count, generator=generator)] ** 0.75  # more often where motion is decided
+    level = level[torch.randperm(count, generator=generator)]
     alpha, sigma = (x[:, None, None, None, None] for x in signal_and_noise(level, shift=config.model.shift))
     noisy = alpha * video + sigma * torch.randn(video.shape, generator=generator)
     null = torch.rand(count, generator=generator) < config.null_share
-    text = net.text(ids * (~null)[:, None, None], drop=config.word_drop, generator=generator)
-    square = (net(noisy, level, text) - video).square()
-    error = square.mean((1, 2, 3, 4))
+    shown = torch.rand(count, generator=generator) >= config.faceless_share
+    again = (~null & (level > CONTRASTED[0]) & (level < CONTRASTED[1])).nonzero()[: config.contrasts, 0]
+    rows = torch.cat([torch.arange(count), again])
+    words = torch.cat([ids * (~null)[:, None, None], untrue[again]])
+    text = net.text(words, drop=config.word_drop, generator=generator)
+    guess = net(noisy[rows], level[rows], text, (portrait * shown[:, None, None, None])[rows])
+    square = (guess - video[rows]).square()
     focused = (square * focus(config.model)[..., None]).mean((1, 2, 3, 4))
-    loss = (focused / sigma.flatten().square().clamp(min=0.2)).mean()
+    weight = 1 / (0.2 + level)  # a trained network's error grows about so
+    loss = (weight * focused[:count]).sum()
+    scale = config.sureness * focused[again].detach()
+    doubt = F.softplus((focused[again] - focused[count:]) / scale)
+    loss = loss + config.contrast * (weight[again] * scale * doubt).sum()
     band = (level * BANDS).long().clamp(max=BANDS - 1)
-    sums = torch.zeros(2, BANDS).index_add(1, band, torch.stack([error.detach(), torch.ones(count)]))
-    return loss, sums
+    error = square[:count].detach().mean((1, 2, 3, 4))
+    return loss / count, torch.zeros(2, BANDS).index_add(1, band, torch.stack([error, torch.ones(count)]))
 
 
 @cache
@@ -322,17 +349,23 @@ def draw_sheet(state: State) -> None:
     """Samples of the averaged network, one row per prompt."""
     from jigdoll.formats.video import write_picture
     from jigdoll.prior.prior_pocket import PocketPrior
-    from jigdoll.prior.sample import sample, sheet
+    from jigdoll.prior.sample import portrait_of, sample, sheet
+    from jigdoll.zoo.from_text import character_from_text
 
     prompts = ("a dog walks", "a person runs", "a cow jumps", "a T. rex walks", "a spider walks", "unnatural motion")
     prior = PocketPrior(averaged(state))
-    videos = torch.cat([sample(prior, prompt, seed=0, steps=24) for prompt in prompts])
+    who = [portrait_of(character_from_text(prompt), prior) for prompt in prompts[:-1]]
+    videos = torch.cat(
+        [sample(prior, prompt, portrait=p, seed=0, steps=24) for prompt, p in zip(prompts, [*who, None], strict=True)]
+    )
     write_picture(state.config.out / f"samples-{state.step:06d}.png", sheet(videos, every=3, scale=2))
 
 
 def export(config: TrainConfig, path: Path) -> None:
     """Averaged weights in half precision, with the configuration, recipe, seed and log that made them."""
     from safetensors.torch import save
+
+    from jigdoll.prior.prior_pocket import facts_of
 
     state = State(config)
     state.load()
@@ -344,6 +377,7 @@ def export(config: TrainConfig, path: Path) -> None:
         "stages": state.stages,
         "step": state.step,
         "words": fingerprint(),
+        "before": None if config.start is None else facts_of(config.start),
     }
     tensors = {name: p.half().contiguous() for name, p in state.average.items()}
     write_bytes(path, save(tensors, {"facts": json.dumps(facts)}))

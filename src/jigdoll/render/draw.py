@@ -25,7 +25,7 @@ from jigdoll.render.ground import (
 )
 from jigdoll.render.mesh import Look, render_mesh
 from jigdoll.render.rasterizer import default_rasterizer
-from jigdoll.render.tints import by_motion, in_clay
+from jigdoll.render.tints import by_motion, heading_of, in_clay
 from jigdoll.rig.kinematics import forward, rest_pose, skin_transforms
 from jigdoll.rig.limbs import read_name
 from jigdoll.skin.deform import deform, deform_mesh
@@ -150,6 +150,33 @@ def draw_splats(
         gaussians = hide_below_ground(gaussians)
     rasterizer = default_rasterizer(shape.device) if rasterizer is None else rasterizer
     return composite(rasterizer(gaussians, camera), _background(shape, None, camera, style, ground)), camera
+
+
+def draw_portrait(
+    splats: SkinnedGaussians,
+    transforms: Float[Tensor, "frames joints 4 4"],
+    *,
+    style: ClipStyle,
+    camera: Camera,
+    rasterizer: Rasterizer | None = None,
+    ground: Ground | None = None,
+) -> Float[Tensor, "views height width 3"]:
+    """The character at rest where the clip begins, seen by the clip's first cameras, without gradient.
+
+    It stands where the first frame stands and faces as that does.
+    """
+    with torch.no_grad():
+        rest, first = splats.means, pose_by_transforms(splats, transforms[:1]).means
+        ahead = heading_of(rest, first)[0]
+        place = torch.eye(4).to(rest)
+        place[0, 0], place[0, 2], place[2, 0], place[2, 2] = ahead[2], ahead[0], -ahead[0], ahead[2]
+        if rest.shape[0]:
+            away = first[0].mean(0) - place[:3, :3] @ rest.mean(0)
+            place[0, 3], place[2, 3] = away[0], away[2]
+        here = Camera(camera.T_camera_world[:, :1], camera.K[:, :1], camera.width, camera.height)
+        still = place.expand(1, transforms.shape[1], 4, 4)
+        picture, _ = draw_splats(splats, still, style=style, rasterizer=rasterizer, camera=here, ground=ground)
+    return picture[:, 0]
 
 
 def _background(

@@ -70,7 +70,7 @@ def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
     else:
         way = torch.gradient(means, dim=0)[0]
     diagonal = (rest.amax(0) - rest.amin(0)).norm().clamp(min=1e-9) if rest.shape[0] else means.new_ones(())
-    heading = _heading(rest, means.detach())
+    heading = heading_of(rest, means.detach())
     ahead = (way * heading[:, None]).sum(-1) / (PACE * diagonal)
     up = way[..., 1] / (0.5 * PACE * diagonal)
     side = _side(rest).expand(ahead.shape)
@@ -78,7 +78,7 @@ def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
     return Gaussians(means, gaussians.covariances, gaussians.opacities, colors)
 
 
-def _heading(
+def heading_of(
     rest: Float[Tensor, "gaussians 3"], means: Float[Tensor, "frames gaussians 3"]
 ) -> Float[Tensor, "frames 3"]:
     """The horizontal direction in which the body faces: its rest faces +z, and turns with it about the vertical."""

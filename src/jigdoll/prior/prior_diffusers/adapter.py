@@ -124,8 +124,13 @@ class DiffusersPrior:
         return alpha * latents + sigma * epsilon.to(latents.device)
 
     @torch.no_grad()
-    def denoise(self, noisy: Tensor, level: float, texts: Sequence[Tensor]) -> list[Tensor]:
-        """One estimate of the clean latents per text; the texts run one after the other, to save memory."""
+    def denoise(
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+    ) -> list[Tensor]:
+        """One estimate of the clean latents per text; the texts run one after the other, to save memory.
+
+        These models know words only: a portrait is ignored.
+        """
         timestep = self._schedule.timestep(level)
         self._load_denoisers()
         eaten = noisy.to(self.device, self.dtype)
