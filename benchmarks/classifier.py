@@ -108,17 +108,23 @@ def make_clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor
 
 
 def worn(video: Tensor, generator: torch.Generator) -> Tensor:
-    """Clips as if less well drawn: other brightness and colours, some grain, some blur."""
+    """Clips as if less well drawn: other brightness and colours, some blur, grain, and patches that come and go."""
 
     def each(low: float, high: float) -> Tensor:
         return low + (high - low) * torch.rand(len(video), 1, 1, 1, 1, generator=generator)
 
     grey = video.mean(-1, keepdim=True)
     video = (grey + each(0.7, 1.4) * (video - grey)) * each(0.9, 1.1)
-    flat = F.avg_pool2d(video.flatten(0, 1).permute(0, 3, 1, 2), 3, 1, 1, count_include_pad=False)
+    flat = video.flatten(0, 1).permute(0, 3, 1, 2)
+    for _ in range(2):
+        flat = F.avg_pool2d(flat, 3, 1, 1, count_include_pad=False)
     soft = flat.permute(0, 2, 3, 1).unflatten(0, video.shape[:2])
-    video = video + (soft - video) * (each(-1.0, 1.0)).clamp(min=0)
-    return video + each(0.0, 0.08) * torch.randn(video.shape, generator=generator)
+    video = video + (soft - video) * (each(-0.7, 1.0)).clamp(min=0)
+    frames, height, width = video.shape[1:4]
+    coarse = torch.randn(len(video), 3, frames // 2, height // 4, width // 4, generator=generator)
+    patches = F.interpolate(coarse, (frames, height, width), mode="trilinear").permute(0, 2, 3, 4, 1)
+    video = video + each(-0.03, 0.06).clamp(min=0) * patches
+    return video + each(0.0, 0.06) * torch.randn(video.shape, generator=generator)
 
 
 def train_classifier(count: int, epochs: int, *, seed: int, again: bool, batch: int = 24) -> None:

@@ -67,10 +67,9 @@ class PocketNet(nn.Module):
         self.outlet = nn.Linear(d, inside)
         self.head = Head(config)
         self.register_buffer("turns", _rotary(config), persistent=False)
-        for module in (*self.modulations, self.final, self.outlet):
-            nn.init.zeros_(module.weight)
-            nn.init.zeros_(module.bias)
-        nn.init.zeros_(self.portrait.weight)
+        for module in (self.modulations, self.final, self.outlet, self.portrait):
+            for p in module.parameters():
+                nn.init.zeros_(p)
 
     def forward(
         self,

@@ -148,8 +148,8 @@ class Pool:
         clips = [self.clips[i] for i in chosen]
         video = torch.stack([clip.video for clip in clips]).float() / 127.5 - 1
         portrait = torch.stack([clip.portrait for clip in clips]).float() / 127.5 - 1
-        ids = to_ids([*(clip.caption for clip in clips), *(clip.opposite for clip in clips)])
-        return video, portrait, *ids.split(len(clips))
+        ids, untrue = to_ids([*(clip.caption for clip in clips), *(clip.opposite for clip in clips)]).chunk(2)
+        return video, portrait, ids, untrue
 
 
 def diffusion_loss(
