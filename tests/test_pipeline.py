@@ -228,7 +228,7 @@ def test_the_words_make_the_character_and_what_is_not_obeyed_is_said(monkeypatch
     with pytest.warns(pipeline.PromptWarning, match="'swims' is not an action"):
         made = pipeline.animate(None, "a spider swims and walks", settings=quick, make_character=coarse)
     assert made.asset.name == "spider"
-    assert made.distilled.config.negative_prompt == "unnatural motion of a spider"
+    assert made.distilled.config.negative_prompt == "unnatural motion of a spider walking"
 
 
 def test_characters_are_found(tmp_path: Path, ant: RiggedAsset) -> None:
