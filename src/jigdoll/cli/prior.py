@@ -34,7 +34,7 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     table = Table("pocket", "", title="The embedded prior", show_header=False)
     video = f"{model['frames']} frames of {model['width']} x {model['height']} at {model['fps']:g} per second"
     table.add_row("video", video)
-    table.add_row("weights", f"{path.stat().st_size / 1e6:.1f} MB, {facts['step']} steps")
+    table.add_row("weights", f"{path.stat().st_size / 1e6:.1f} MB, {_steps(facts)} steps")
     table.add_row("network", f"{model['layers']} layers of width {model['dim']}")
     table.add_row("actions", " ".join(sorted(VERBS)))
     table.add_row("never seen in training", " ".join(recipe["held_out"]))
@@ -45,6 +45,11 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     for name, entry in CATALOGUE.items():
         table.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
     console().print(table)
+
+
+def _steps(facts: dict) -> int:
+    """Of training, together with that of the weights which it began with."""
+    return facts["step"] + (_steps(facts["before"]) if facts.get("before") else 0)
 
 
 def prior_sample(
