@@ -20,8 +20,8 @@ from jigdoll.prior.pocket_data import Recipe, draw, long_clip, samples, spoil, t
 from jigdoll.prior.pocket_model import DEVIATION, PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.sample import sample, sheet
-from jigdoll.prior.text import to_ids
-from jigdoll.prior.train_pocket import State, TrainConfig, diffusion_loss, orthogonal
+from jigdoll.prior.text import read, to_ids
+from jigdoll.prior.train_pocket import State, TrainConfig, diffusion_loss, focus, orthogonal
 from jigdoll.rig.kinematics import forward
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.splats.bind import bind
@@ -173,7 +173,7 @@ def test_the_loss_falls_when_the_network_learns_one_clip() -> None:
     optimiser = torch.optim.Adam(net.parameters(), 1e-2)
     losses = []
     for _ in range(80):
-        loss, bands = diffusion_loss(net, video, video[:, 0], ids, ids, config, generator)
+        loss, bands = diffusion_loss(net, video, video[:, 0], ids, ids, torch.ones(4), config, generator)
         assert float(bands[1].sum()) == 4
         optimiser.zero_grad()
         loss.backward()
@@ -192,7 +192,7 @@ def test_words_that_are_not_true_cost_as_the_logistic_loss_of_the_gap_says(monke
     def loss(ids: torch.Tensor, others: torch.Tensor, contrasts: int) -> float:
         generator = torch.Generator().manual_seed(1)
         how = replace(config, contrasts=contrasts)
-        value, _ = diffusion_loss(net, video, video[:, 0], ids, others, how, generator)
+        value, _ = diffusion_loss(net, video, video[:, 0], ids, others, torch.ones(1), how, generator)
         return float(value.detach())
 
     right, wrong = loss(true, untrue, 0), loss(untrue, true, 0)
@@ -201,6 +201,24 @@ def test_words_that_are_not_true_cost_as_the_logistic_loss_of_the_gap_says(monke
     expected = right + config.contrast * scale * math.log1p(math.exp((right - wrong) / scale))
     assert loss(true, untrue, 1) == pytest.approx(expected, rel=1e-5)
     assert loss(true, true, 1) == pytest.approx(right + config.contrast * scale * math.log(2), rel=1e-5)
+
+
+def test_a_pixel_counts_more_where_something_moves_and_one_on_average() -> None:
+    video = torch.zeros(2, 6, 40, 56, 3)
+    video[0, ::2, 30:34, 10:14] = 1.0
+    moved, still = focus(video)
+    torch.testing.assert_close(moved.mean(), torch.tensor(1.0))
+    torch.testing.assert_close(still.mean(), torch.tensor(1.0))
+    assert float(moved[32, 12]) > 5 * float(still[32, 12])
+    assert float(still[23, 28]) > 1.5 * float(still[0, 0])
+
+
+def test_the_opposite_of_a_turn_is_often_the_turn_to_the_other_side() -> None:
+    recipe, generator = replace(SMALL, negatives=0.0, clips_per_creature=8), torch.Generator().manual_seed(0)
+    turns = [clip for clip in islice(samples(recipe, generator), 120) if clip.action.startswith("turn")]
+    sides = [(read(clip.caption).side, read(clip.opposite)) for clip in turns]
+    mirrored = [other.side != side for side, other in sides if other.side and not other.negative]
+    assert len(turns) > 10 and len(mirrored) > 0.2 * len(turns) and all(mirrored)
 
 
 def train(out: Path, steps: int) -> None:

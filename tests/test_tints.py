@@ -6,7 +6,7 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.render.draw import ClipStyle, draw_portrait, draw_splats
-from jigdoll.render.tints import PACE, by_motion
+from jigdoll.render.tints import PACE, TURN, by_motion
 from jigdoll.rig.kinematics import rest_pose, skin_transforms
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
@@ -46,6 +46,35 @@ def test_the_way_ahead_is_green_wherever_the_body_faces_and_backwards_is_not():
         torch.testing.assert_close(green, torch.full_like(green, expected), atol=2e-3, rtol=0)
         back = colors_of(gliding([-x for x in step], turn))[..., 1]
         torch.testing.assert_close(back, torch.full_like(back, 1 - expected), atol=2e-3, rtol=0)
+
+
+def circling(turn, frames=24):
+    """The rest pose that comes round to the left by `turn` in each frame."""
+    angle = 0.5 * turn * torch.arange(frames)
+    rotations = rest_pose(DOG.skeleton, frames=frames).rotations.clone()
+    rotations[:, 0] = torch.stack([angle.cos(), 0 * angle, angle.sin(), 0 * angle], -1)
+    return Pose(torch.zeros(frames, 3), rotations)
+
+
+def test_who_turns_left_loses_red_and_who_turns_right_gains_it_but_for_the_feet():
+    still, left, right = (colors_of(circling(turn))[..., 0] for turn in (0.0, TURN, -TURN))
+    body = SPLATS.means[:, 1] > 0.6 * float(SPLATS.means[:, 1].max())
+    torch.testing.assert_close(still - left, right - still, atol=1e-4, rtol=0)
+    assert float((still - left)[:, body].min()) > 0.45 * math.tanh(1.0) * 0.7
+    feet = (SPLATS.means[:, 1] < 0.03 * float(SPLATS.means[:, 1].max())) & (SPLATS.means[:, 0].abs() > 0.05)
+    assert float((still - left)[:, feet].abs().mean()) < 0.4 * float((still - left)[:, body].min())
+
+
+def test_the_sway_of_a_walk_is_no_turn():
+    walk = reference_clip(DOG, "walk", seconds=2.0, fps=12.0).motion.pose
+    still = colors_of(circling(0.0, frames=1))[0, :, 0]
+    assert float((colors_of(walk)[..., 0] - still).abs().max()) < 0.1
+
+
+def test_guidance_can_ask_for_a_turn():
+    turn = torch.tensor(0.01, requires_grad=True)
+    colors_of(circling(turn))[..., 0].sum().backward()
+    assert turn.grad is not None and float(turn.grad) < 0
 
 
 def test_planted_feet_of_a_walk_are_grey_and_swinging_ones_green():

@@ -47,8 +47,8 @@ class Recipe:
     """Share of clips that are labelled unnatural."""
     mistakes: dict[str, float] = field(
         default_factory=lambda: {
-            "reversed": 0.1, "moonwalk": 0.16, "wrong_phase": 0.26, "wrong_speed": 0.14, "glide": 0.16, "small": 0.05,
-            "random": 0.07, "jitter": 0.03, "tangled": 0.03,
+            "reversed": 0.08, "moonwalk": 0.13, "wrong_phase": 0.42, "wrong_speed": 0.12, "glide": 0.11, "small": 0.03,
+            "random": 0.05, "jitter": 0.03, "tangled": 0.03,
         }
     )  # fmt: skip
     """What is wrong with those, in which shares. A moonwalk: legs that cycle backwards under a body that goes ahead."""
@@ -129,6 +129,8 @@ def _opposite(
     if kind != "natural":
         return _caption(asset.name, action, "natural", tempo, generator)
     others = tuple(other for other in actions(asset) if other in CORE and _DEED[other] != _DEED.get(action, action))
+    if action in _MIRRORED and between(generator) < 0.4:
+        return _caption(asset.name, _MIRRORED[action], "natural", tempo, generator)
     if others and between(generator) < 0.35:
         return _caption(asset.name, pick(generator, others), "natural", tempo, generator)
     return _caption(asset.name, action, pick_negative(action, recipe, generator), tempo, generator)
@@ -136,6 +138,7 @@ def _opposite(
 
 _DEED = {action: action for action in CORE} | {"trot": "run", "gallop": "run", "hop": "jump"}
 """Core actions that go by several names."""
+_MIRRORED = {"turn_left": "turn_right", "turn_right": "turn_left"}
 
 
 _WORD = {"moonwalk": "reversed", "small": "glide"}
@@ -151,7 +154,7 @@ def pick_action(able: tuple[str, ...], recipe: Recipe, generator: torch.Generato
     return core[int(torch.multinomial(weights, 1, generator=generator))]
 
 
-_OFTEN = {"walk": 4.0, "run": 1.6, "jump": 1.3, "turn_left": 1.4, "turn_right": 1.4}
+_OFTEN = {"walk": 4.0, "run": 1.6, "jump": 1.3, "turn_left": 2.0, "turn_right": 2.0}
 
 
 def pick_negative(action: str, recipe: Recipe, generator: torch.Generator) -> str:

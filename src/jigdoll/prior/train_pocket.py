@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -24,13 +23,15 @@ from torch.multiprocessing.spawn import spawn
 
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import write_bytes
+from jigdoll.prior.lexicon import UNNATURAL
 from jigdoll.prior.pocket_data import Recipe, Sample, samples
 from jigdoll.prior.pocket_model import PocketConfig, PocketNet, signal_and_noise
 from jigdoll.prior.text import fingerprint, to_ids
 
 BANDS = 5
 CONTRASTED = (0.1, 0.85)
-"""Noise levels at which words are told from wrong ones: below them a clip needs no words, above them none help."""
+"""Noise levels at which a mistake is told from the right thing: below them a clip needs no words, above them none help.
+Another action can be told at any higher level."""
 
 
 @dataclass(frozen=True)
@@ -141,15 +142,19 @@ class Pool:
                 self.clips[self.place] = clip
                 self.place = (self.place + 1) % self.config.pool
 
-    def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Videos and portraits in -1..1, the ids of their words, and of words that are not true of them."""
+    def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Videos and portraits in -1..1, the ids of their words and of words that are not true of them.
+
+        And the highest noise level at which one might tell.
+        """
         self.add(self.config.fresh)
         chosen = torch.randperm(len(self.clips), generator=generator)[: self.config.batch].tolist()
         clips = [self.clips[i] for i in chosen]
         video = torch.stack([clip.video for clip in clips]).float() / 127.5 - 1
         portrait = torch.stack([clip.portrait for clip in clips]).float() / 127.5 - 1
         ids, untrue = to_ids([*(clip.caption for clip in clips), *(clip.opposite for clip in clips)]).chunk(2)
-        return video, portrait, ids, untrue
+        other_action = torch.tensor([clip.kind == "natural" and UNNATURAL not in clip.opposite for clip in clips])
+        return video, portrait, ids, untrue, torch.where(other_action, 1.0, CONTRASTED[1])
 
 
 def diffusion_loss(
@@ -158,6 +163,7 @@ def diffusion_loss(
     portrait: Float[Tensor, "batch height width 3"],
     ids: Int[Tensor, "batch tokens 2"],
     untrue: Int[Tensor, "batch tokens 2"],
+    highest: Float[Tensor, " batch"],
     config: TrainConfig,
     generator: torch.Generator,
 ) -> tuple[Tensor, Float[Tensor, "2 bands"]]:
@@ -173,13 +179,13 @@ def diffusion_loss(
     noisy = alpha * video + sigma * torch.randn(video.shape, generator=generator)
     null = torch.rand(count, generator=generator) < config.null_share
     shown = torch.rand(count, generator=generator) >= config.faceless_share
-    again = (~null & (level > CONTRASTED[0]) & (level < CONTRASTED[1])).nonzero()[: config.contrasts, 0]
+    again = (~null & (level > CONTRASTED[0]) & (level < highest)).nonzero()[: config.contrasts, 0]
     rows = torch.cat([torch.arange(count), again])
     words = torch.cat([ids * (~null)[:, None, None], untrue[again]])
     text = net.text(words, drop=config.word_drop, generator=generator)
     guess = net(noisy[rows], level[rows], text, (portrait * shown[:, None, None, None])[rows])
     square = (guess - video[rows]).square()
-    focused = (square * focus(config.model)[..., None]).mean((1, 2, 3, 4))
+    focused = (square.mean((1, 4)) * focus(video)[rows]).mean((1, 2))
     weight = 1 / (0.2 + level)  # a trained network's error grows about so
     loss = (weight * focused[:count]).sum()
     scale = config.sureness * focused[again].detach()
@@ -190,13 +196,15 @@ def diffusion_loss(
     return loss / count, torch.zeros(2, BANDS).index_add(1, band, torch.stack([error, torch.ones(count)]))
 
 
-@cache
-def focus(config: PocketConfig) -> Float[Tensor, "height width"]:
-    """How much a pixel counts, one on average: the character stands in the middle, and only it can be guided."""
-    y = (torch.arange(config.height) + 0.5)[:, None] / config.height - 0.58
-    x = (torch.arange(config.width) + 0.5)[None] / config.width - 0.5
-    weight = 0.35 + torch.exp(-0.5 * ((y / 0.25) ** 2 + (x / 0.27) ** 2)) * 1.65
-    return weight / weight.mean()
+def focus(video: Float[Tensor, "batch frames height width 3"]) -> Float[Tensor, "batch height width"]:
+    """How much a pixel counts, one on average: the more, the nearer to the middle and the more that moves there."""
+    rows, columns = video.shape[2:4]
+    y = (torch.arange(rows) + 0.5)[:, None] / rows - 0.58
+    x = (torch.arange(columns) + 0.5)[None] / columns - 0.5
+    middle = 0.35 + torch.exp(-0.5 * ((y / 0.25) ** 2 + (x / 0.27) ** 2)) * 1.65
+    moving = F.avg_pool2d((video - video.mean(1, keepdim=True)).abs().mean((1, 4)), 5, 1, 2)
+    moving = moving + 0.005  # what stands still has no middle of its own
+    return 0.5 * middle / middle.mean() + 0.5 * moving / moving.mean((1, 2), keepdim=True)
 
 
 class State:

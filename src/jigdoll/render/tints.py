@@ -1,6 +1,7 @@
 """Colours for guidance: what a prior looks at need not be what the artist painted."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,6 +15,10 @@ LEFT_TINT = (0.12, 0.38, 0.85)
 RIGHT_TINT = (0.85, 0.16, 0.14)
 PACE = 0.04
 """Way per frame, in body diagonals, at which the colours of motion are most sensitive."""
+TURN = 0.05
+"""Turn per frame [rad] that shows most."""
+UNHURRIED = 25
+"""Frames over which a turn is averaged: the sway of a stride is none."""
 
 
 def in_clay(
@@ -57,24 +62,26 @@ def _clay_of(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, "gaussians 3"
 
 
 def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
-    """The posed splats coloured by side (red), speed ahead (green) and speed upwards (blue) over the ground.
+    """The posed splats coloured by side and turn (red), speed ahead (green) and speed upwards (blue) over the ground.
 
     What is planted is grey wherever the camera goes, what swings forward is green: a foot that slides, a cycle that
     runs backwards and legs out of step can be read from a single small picture. The colours hold the gradient of the
     motion, so guidance can ask a foot to stand still and need not wait for its outline to move. Ahead is where the
-    body faces in each frame.
+    body faces in each frame. Who turns right is redder for it, all but the feet, which keep the colour of their side:
+    from the side, and in outline alone, a turn to the left looks much like one to the right.
     """
     means, rest = gaussians.means, splats.means.detach()
     if means.shape[0] < 2 or rest.shape[0] == 0:
-        way = torch.zeros_like(means)
+        way, turn = torch.zeros_like(means), means.new_zeros(())
     else:
-        way = torch.gradient(means, dim=0)[0]
+        way, turn = torch.gradient(means, dim=0)[0], _turn(heading_of(rest, means))[:, None]
     diagonal = (rest.amax(0) - rest.amin(0)).norm().clamp(min=1e-9) if rest.shape[0] else means.new_ones(())
     heading = heading_of(rest, means.detach())
     ahead = (way * heading[:, None]).sum(-1) / (PACE * diagonal)
     up = way[..., 1] / (0.5 * PACE * diagonal)
     side = _side(rest).expand(ahead.shape)
-    colors = 0.5 + 0.45 * torch.stack([-side, torch.tanh(ahead), torch.tanh(up)], -1)
+    red = -side - torch.tanh(turn / TURN) * (1 - side.abs())
+    colors = 0.5 + 0.45 * torch.stack([red, torch.tanh(ahead), torch.tanh(up)], -1)
     return Gaussians(means, gaussians.covariances, gaussians.opacities, colors)
 
 
@@ -85,8 +92,15 @@ def heading_of(
     a, b = rest[:, [2, 0]], means[..., [2, 0]]
     a, b = a - a.mean(-2, keepdim=True), b - b.mean(-2, keepdim=True)
     cos, sin = (a * b).sum((-2, -1)), (a[:, 0] * b[..., 1] - a[:, 1] * b[..., 0]).sum(-1)
-    angle = torch.atan2(sin, cos)
+    angle = torch.atan2(sin, cos + 1e-12)  # a body without width faces ahead
     return torch.stack([angle.sin(), torch.zeros_like(angle), angle.cos()], -1)
+
+
+def _turn(heading: Float[Tensor, "frames 3"]) -> Float[Tensor, " frames"]:
+    """How far the heading comes round to the left per frame [rad], over the frames around each."""
+    left = torch.stack([heading[:, 2], torch.zeros_like(heading[:, 0]), -heading[:, 0]], -1)
+    turn = (torch.gradient(heading, dim=0)[0] * left).sum(-1)
+    return F.avg_pool1d(turn[None, None], UNHURRIED, 1, UNHURRIED // 2, count_include_pad=False)[0, 0]
 
 
 def _side(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, " gaussians"]:
