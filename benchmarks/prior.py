@@ -42,6 +42,7 @@ OTHERS = {
     "turn_right": "turns right",
 }
 CORE = {"walk": "walks"} | OTHERS
+SIDES = ("turn_left", "turn_right")
 
 
 @dataclass(frozen=True)
@@ -112,27 +113,32 @@ def area(right: list[float], wrong: list[float]) -> float:
 
 
 def knowledge(prior: PocketPrior, clips: list[Shown]) -> dict[str, dict[str, float]]:
-    """AUC of walks against each other kind by level, and over the used levels together."""
+    """AUC of walks against each other kind, and of left turns against right ones, by level and over the used levels."""
     gaps: dict[tuple[str, str, float], list[float]] = {}
     for i, clip in enumerate(clips):
         noun = clip.species.replace("_", " ")
         walk = f"a {noun} walks"
-        other = OTHERS if clip.kind == "walk" else {clip.kind: OTHERS[clip.kind]} if clip.kind in OTHERS else {}
+        asked = tuple(OTHERS) if clip.kind == "walk" else SIDES if clip.kind in SIDES else (clip.kind,)
+        other = {action: OTHERS[action] for action in asked if action in OTHERS}
         prompts = [walk, negative_of(walk), *(f"a {noun} {words}" for words in other.values())]
         for level in LEVELS:
             right, negative, *rest = errors(prior, clip, prompts, level, seed=i)
             gaps.setdefault((clip.kind, "negative", level), []).append(gap(right, negative))
-            for action, error in zip(other, rest, strict=True):
+            by_action = dict(zip(other, rest, strict=True))
+            for action, error in by_action.items():
                 gaps.setdefault((clip.kind, action, level), []).append(gap(right, error))
+            if clip.kind in SIDES:
+                gaps.setdefault((clip.kind, "side", level), []).append(gap(*(by_action[side] for side in SIDES)))
+    pairs = {kind: ("walk", kind, kind if kind in OTHERS else "negative") for kind in (*SPOILED, *OTHERS)}
+    pairs["left from right"] = (*SIDES, "side")
     table = {}
-    for kind in (*SPOILED, *OTHERS):
-        against = kind if kind in OTHERS else "negative"
-        curves = {level: (gaps["walk", against, level], gaps[kind, against, level]) for level in LEVELS}
+    for name, (kind, wrong, against) in pairs.items():
+        curves = {level: (gaps[kind, against, level], gaps[wrong, against, level]) for level in LEVELS}
         together = [
             [sum(scores) for scores in zip(*(_scaled(curves[level])[side] for level in USED), strict=True)]
             for side in (0, 1)
         ]
-        table[kind] = {f"{level:g}": area(*curves[level]) for level in LEVELS} | {
+        table[name] = {f"{level:g}": area(*curves[level]) for level in LEVELS} | {
             "used": area(together[0], together[1])
         }
     return table
