@@ -19,7 +19,7 @@ from jigdoll.prior.captions import HELD_OUT_SPECIES
 from jigdoll.prior.pocket_data import Recipe, draw, long_clip, samples, spoil, take, window
 from jigdoll.prior.pocket_model import DEVIATION, PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
-from jigdoll.prior.sample import sample, sheet
+from jigdoll.prior.sample import DECIDED, sample, sheet
 from jigdoll.prior.text import read, to_ids
 from jigdoll.prior.train_pocket import State, TrainConfig, diffusion_loss, focus, orthogonal
 from jigdoll.rig.kinematics import forward
@@ -277,3 +277,18 @@ def test_samples_hang_on_the_seed_and_the_words() -> None:
     assert not torch.allclose(one, sample(prior, "a dog jumps", seed=1, steps=3))
     assert one.shape == (1, 6, 16, 24, 3) and 0 <= float(one.min()) and float(one.max()) <= 1
     assert sheet(one, every=2, scale=2).shape == (32, 3 * 48, 3)
+
+
+def test_a_sample_is_held_against_no_words_while_the_action_is_open_and_then_against_the_negative(monkeypatch) -> None:
+    prior, asked = PocketPrior(lively()), []
+    denoise = prior.denoise
+
+    def noted(noisy, level, texts, portrait=None):
+        asked.append((level, texts[1]))
+        return denoise(noisy, level, texts, portrait)
+
+    monkeypatch.setattr(prior, "denoise", noted)
+    sample(prior, "a dog turns left", negative="unnatural motion of a dog turning left", seed=1, steps=6)
+    words = {True: prior.embed(""), False: prior.embed("unnatural motion of a dog turning left")}
+    assert {level > DECIDED for level, _ in asked} == {True, False}
+    assert all(torch.equal(against, words[level > DECIDED]) for level, against in asked)

@@ -61,7 +61,7 @@ def prior_sample(
     seed: int = 0,
     count: int = 1,
     steps: int = 32,
-    guidance: float = 3.0,
+    guidance: float = 4.0,
     scale: int = 6,
     words_only: bool = False,
     weights: Path | None = None,

@@ -15,6 +15,8 @@ from jigdoll.types import RiggedAsset
 
 LAST = 0.15
 """The level whose estimate is the answer: what is finer than its noise is grain."""
+DECIDED = 0.7
+"""Above this noise level it is settled which action it will be, below it how well it is done."""
 UNGUIDED = 0.25
 """Below this noise level the motion is decided and guidance only adds grain."""
 
@@ -28,19 +30,23 @@ def sample(
     seed: int = 0,
     count: int = 1,
     steps: int = 32,
-    guidance: float = 3.0,
+    guidance: float = 4.0,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Float[Tensor, "count frames height width 3"]:
-    """Deterministic (DDIM) sampling with classifier-free guidance, for priors whose latents are pixels in -1..1."""
+    """Deterministic (DDIM) sampling with classifier-free guidance, for priors whose latents are pixels in -1..1.
+
+    A negative prompt that names the action takes the action out of what guidance amplifies; so while the noise is high,
+    the prompt is set against no words at all.
+    """
     defaults = prior.defaults
     generator = torch.Generator().manual_seed(seed)
     noisy = torch.randn(count, defaults.frames, defaults.height, defaults.width, 3, generator=generator)
-    texts = [prior.embed(prompt), prior.embed(negative)]
+    wanted, unwanted, nothing = (prior.embed(words) for words in (prompt, negative, ""))
     who = None if portrait is None else portrait.expand(count, *portrait.shape)
     levels = torch.linspace(0.98, LAST, steps + 1).tolist()
     clean = noisy
     for i, (level, lower) in enumerate(pairwise(levels)):
-        text, against = prior.denoise(noisy, level, texts, who)
+        text, against = prior.denoise(noisy, level, [wanted, nothing if level > DECIDED else unwanted], who)
         scale = guidance if level > UNGUIDED else 1.0
         clean = (against + scale * (text - against)).clamp(-1, 1)
         alpha, sigma = prior.signal_and_noise(level)
