@@ -127,11 +127,11 @@ def worn(video: Tensor, generator: torch.Generator) -> Tensor:
     return video + each(0.0, 0.06) * torch.randn(video.shape, generator=generator)
 
 
-def train_classifier(count: int, epochs: int, *, seed: int, again: bool, batch: int = 24) -> None:
+def train_classifier(count: int, epochs: int, *, seed: int, batch: int = 24) -> None:
     """A few passes over fresh clips; the learning rate falls along a cosine."""
     torch.manual_seed(0)
-    net, generator = load_classifier().train() if again else Classifier(), torch.Generator().manual_seed(seed)
-    start, rate = time.process_time(), 1e-3 if again else 2e-3
+    net, generator = Classifier(), torch.Generator().manual_seed(seed)
+    start, rate = time.process_time(), 2e-3
     videos, labels = make_clips(count, seed=seed)
     print(f"{count} clips in {time.process_time() - start:.0f} CPU s", flush=True)
     optimiser = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=0.02)
@@ -156,8 +156,7 @@ def train_classifier(count: int, epochs: int, *, seed: int, again: bool, batch: 
 def main(
     *,
     train: bool = False,
-    again: bool = False,
-    clips: int = 4000,
+    clips: int = 6000,
     epochs: int = 8,
     seed: int = 1,
     quick: bool = False,
@@ -167,7 +166,6 @@ def main(
 
     Args:
         train: Make new weights first.
-        again: Train the weights that are there further, on other clips.
         clips: How many to train on.
         epochs: How often each is seen.
         seed: Of the clips to train on; 2 is the seed of those it is judged by.
@@ -176,9 +174,9 @@ def main(
     """
     torch.set_num_threads(1)
     if train:
-        train_classifier(clips, epochs, seed=seed, again=again)
+        train_classifier(clips, epochs, seed=seed)
     if not WEIGHTS.exists():
-        print(f"there is no {WEIGHTS.name} yet: --train makes it (about 15 CPU minutes)")
+        print(f"there is no {WEIGHTS.name} yet: --train makes it (about 35 CPU minutes)")
         return
     videos, labels = make_clips(120 if quick else 600, seed=2)
     names, _ = name_actions(load_classifier(), videos.float() / 255)

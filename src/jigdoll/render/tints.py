@@ -71,13 +71,13 @@ def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
     from the side, and in outline alone, a turn to the left looks much like one to the right.
     """
     means, rest = gaussians.means, splats.means.detach()
+    heading = heading_of(rest, means)
     if means.shape[0] < 2 or rest.shape[0] == 0:
         way, turn = torch.zeros_like(means), means.new_zeros(())
     else:
-        way, turn = torch.gradient(means, dim=0)[0], _turn(heading_of(rest, means))[:, None]
+        way, turn = torch.gradient(means, dim=0)[0], _turn(heading)[:, None]
     diagonal = (rest.amax(0) - rest.amin(0)).norm().clamp(min=1e-9) if rest.shape[0] else means.new_ones(())
-    heading = heading_of(rest, means.detach())
-    ahead = (way * heading[:, None]).sum(-1) / (PACE * diagonal)
+    ahead = (way * heading.detach()[:, None]).sum(-1) / (PACE * diagonal)
     up = way[..., 1] / (0.5 * PACE * diagonal)
     side = _side(rest).expand(ahead.shape)
     red = -side - torch.tanh(turn / TURN) * (1 - side.abs())
