@@ -21,7 +21,7 @@ from jigdoll.prior.pocket_data import (
     between,
     bind,
     draw,
-    find_limbs,
+    legs_of,
     long_clip,
     new_seed,
     pick,
@@ -85,10 +85,7 @@ def make_clips(count: int, seed: int, *, per_creature: int = 12) -> tuple[Tensor
     videos, labels, seen = [], [], torch.zeros(len(CLASSES))
     while len(videos) < count:
         asset = random_creature(generator, spread=2.0)
-        splats, legs = (
-            bind(asset, count=1000),
-            [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"],
-        )
+        splats, legs = bind(asset, count=1000), legs_of(asset)
         for _ in range(per_creature // 2):
             able = actions(asset)
             rarity = torch.tensor([1 / (1 + float(seen[CLASSES.index(CLASS_OF[action])])) for action in able])

@@ -25,7 +25,7 @@ from classifier import CLASS_OF, load_classifier, name_actions
 from jigdoll import zoo
 from jigdoll.errors import JigdollError
 from jigdoll.prior.captions import HELD_OUT_SPECIES, negative_of
-from jigdoll.prior.pocket_data import Recipe, bind, draw, find_limbs, long_clip, spoil, take
+from jigdoll.prior.pocket_data import Recipe, bind, draw, legs_of, long_clip, spoil, take
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.sample import portrait_of, sample
 from jigdoll.zoo.gaits import actions
@@ -34,6 +34,8 @@ LEVELS = (0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
 USED = (0.2, 0.3, 0.45, 0.6, 0.75)
 """Distillation draws its levels from this range."""
 SPOILED = ("glide", "reversed", "moonwalk", "wrong_phase", "wrong_speed", "random", "jitter")
+APART = ("wrong_step", "wrong_order")
+"""What a wrong phase is made of: a leg out of step with the one across, or pairs in step but in another order."""
 OTHERS = {
     "run": "runs",
     "jump": "jumps",
@@ -73,13 +75,14 @@ class Shown:
 
 def show(options: Options) -> list[Shown]:
     """Walks, the same walks spoiled, and other actions, each pair from random views."""
-    generator, recipe, shown = torch.Generator().manual_seed(99), Recipe(), []
+    generator, other = (torch.Generator().manual_seed(seed) for seed in (99, 98))
+    recipe, shown = Recipe(), []
     names = sorted(HELD_OUT_SPECIES)[:: 2 if options.quick else 1]
     for name in names:
         for individual in range(1 if options.quick else options.individuals):
             asset = zoo.make(name, seed=individual)
             splats = bind(asset, count=1000)
-            legs = [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+            legs = legs_of(asset)
             for view in range(options.views):
                 seed = 100 * individual + view + 1
                 walk = long_clip(asset, "walk", recipe, tempo=0.0, seed=seed)
@@ -90,6 +93,9 @@ def show(options: Options) -> list[Shown]:
                     poses[action] = take(clip, recipe, generator)
                 for kind, pose in poses.items():
                     shown.append(Shown(kind, name, *draw(splats, asset, pose, recipe, generator)))
+                for kind in APART if len(legs) > 2 else APART[:1]:
+                    pose = spoil(asset, walk, legs, kind, recipe, other)
+                    shown.append(Shown(kind, name, *draw(splats, asset, pose, recipe, other)))
     return shown
 
 
@@ -129,7 +135,7 @@ def knowledge(prior: PocketPrior, clips: list[Shown]) -> dict[str, dict[str, flo
                 gaps.setdefault((clip.kind, action, level), []).append(gap(right, error))
             if clip.kind in SIDES:
                 gaps.setdefault((clip.kind, "side", level), []).append(gap(*(by_action[side] for side in SIDES)))
-    pairs = {kind: ("walk", kind, kind if kind in OTHERS else "negative") for kind in (*SPOILED, *OTHERS)}
+    pairs = {kind: ("walk", kind, kind if kind in OTHERS else "negative") for kind in (*SPOILED, *APART, *OTHERS)}
     pairs["left from right"] = (*SIDES, "side")
     table = {}
     for name, (kind, wrong, against) in pairs.items():

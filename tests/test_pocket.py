@@ -16,14 +16,13 @@ from safetensors.torch import save_file
 from jigdoll.errors import JigdollError
 from jigdoll.prior import pocket_data, train_pocket
 from jigdoll.prior.captions import HELD_OUT_SPECIES
-from jigdoll.prior.pocket_data import Recipe, draw, long_clip, samples, spoil, take, window
+from jigdoll.prior.pocket_data import Recipe, draw, legs_of, long_clip, samples, spoil, take, window
 from jigdoll.prior.pocket_model import DEVIATION, PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.sample import DECIDED, sample, sheet
 from jigdoll.prior.text import read, to_ids
 from jigdoll.prior.train_pocket import State, TrainConfig, diffusion_loss, focus, orthogonal
 from jigdoll.rig.kinematics import forward
-from jigdoll.rig.limbs import find_limbs
 from jigdoll.splats.bind import bind
 from jigdoll.types import Pose
 from jigdoll.zoo.assemble import make
@@ -113,11 +112,21 @@ def test_the_same_seed_gives_the_same_clips_and_no_held_out_species() -> None:
     assert {clip.kind for clip in one + other} > {"natural"}
 
 
+def test_creatures_that_hop_are_drawn_as_rarely_as_the_recipe_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = []
+    monkeypatch.setattr(pocket_data, "random_creature", lambda *_, without, **__: absent.append(without))
+    monkeypatch.setattr(pocket_data, "perform", lambda *_: iter([None]))
+    recipe = Recipe(hoppers=0.25)
+    list(islice(samples(recipe, torch.Generator().manual_seed(0)), 400))
+    assert all(set(recipe.held_out) <= set(without) for without in absent)
+    assert sum("kangaroo" not in without for without in absent) == pytest.approx(100, abs=25)
+
+
 @pytest.fixture(scope="module")
 def fox() -> tuple:
     asset = make("fox")
     clip = long_clip(asset, "walk", Recipe(), tempo=0.0, seed=1)
-    return asset, clip, [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+    return asset, clip, legs_of(asset)
 
 
 @pytest.mark.parametrize("kind", sorted(Recipe().mistakes))
@@ -132,7 +141,7 @@ def test_every_mistake_differs_from_the_walk_in_what_its_name_says(kind: str, fo
     change = (pose.rotations[1:] - pose.rotations[:-1]).abs().amax((1, 2))
     if kind == "reversed":
         assert advance == pytest.approx(-step, rel=0.15)
-    elif kind in ("moonwalk", "glide", "small", "wrong_phase", "jitter", "tangled", "random"):
+    elif kind in ("moonwalk", "glide", "small", "wrong_phase", "wrong_order", "jitter", "tangled", "random"):
         assert advance == pytest.approx(step, rel=0.15)
     else:
         assert not 0.6 < advance / step < 1.5
@@ -151,11 +160,27 @@ def test_a_moonwalk_moves_its_feet_along_the_ground_where_the_walk_plants_them(f
     generator = torch.Generator().manual_seed(0)
 
     def slowest_foot(pose: Pose) -> float:
-        feet = forward(asset.skeleton, pose)[:, [joints[-1] for joints in legs], 2, 3]
+        feet = forward(asset.skeleton, pose)[:, [leg.joints[-1] for leg in legs], 2, 3]
         return float(feet.diff(dim=0).abs().amin(1).mean())
 
     walk = slowest_foot(window(clip.motion.pose, 0, 24))
     assert slowest_foot(spoil(asset, clip, legs, "moonwalk", Recipe(), generator)) > 5 * walk
+
+
+@pytest.mark.parametrize("kind", ["wrong_step", "wrong_order"])
+def test_a_wrong_step_parts_every_pair_of_legs_and_a_wrong_order_none(kind: str, fox: tuple) -> None:
+    asset, clip, legs = fox
+    whole = clip.motion.pose
+    for seed in range(8):
+        pose = spoil(asset, clip, legs, kind, Recipe(), torch.Generator().manual_seed(seed))
+        windows = [window(whole, start, 24) for start in range(24)]
+        right = next(walk for walk in windows if torch.equal(walk.root, pose.root))  # only legs are late
+        late = {
+            (leg.rank, leg.side): not torch.equal(right.rotations[:, leg.joints[0]], pose.rotations[:, leg.joints[0]])
+            for leg in legs
+        }
+        assert sum(late.values()) == 2
+        assert all((late[pair, "left"] != late[pair, "right"]) == (kind == "wrong_step") for pair in (0, 1))
 
 
 def test_newton_schulz_pushes_singular_values_to_about_one() -> None:
@@ -218,6 +243,7 @@ def test_the_opposite_of_a_turn_is_often_the_turn_to_the_other_side() -> None:
     turns = [clip for clip in islice(samples(recipe, generator), 120) if clip.action.startswith("turn")]
     sides = [(read(clip.caption).side, read(clip.opposite)) for clip in turns]
     mirrored = [other.side != side for side, other in sides if other.side and not other.negative]
+    assert all(clip.rival == (not read(clip.opposite).negative) for clip in turns)
     assert len(turns) > 10 and len(mirrored) > 0.2 * len(turns) and all(mirrored)
 
 

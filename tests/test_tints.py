@@ -2,19 +2,23 @@
 
 import math
 
+import pytest
 import torch
 
 from jigdoll import zoo
 from jigdoll.render.draw import ClipStyle, draw_portrait, draw_splats
 from jigdoll.render.tints import PACE, TURN, by_motion
 from jigdoll.rig.kinematics import rest_pose, skin_transforms
+from jigdoll.rig.limbs import find_limbs
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
 from jigdoll.types import Pose
 from jigdoll.zoo.gaits import reference_clip
 
 DOG = zoo.make("dog")
-SPLATS = bind(DOG, count=200)
+SPLATS = bind(DOG, count=400)
+HEIGHT = SPLATS.means[:, 1] / SPLATS.means[:, 1].max()
+FEET, BODY = HEIGHT < 0.08, HEIGHT > 0.7
 
 
 def colors_of(pose):
@@ -30,11 +34,12 @@ def gliding(step, turn=0.0, frames=4):
     return Pose(torch.arange(frames)[:, None] * torch.tensor(step), rotations)
 
 
-def test_what_stands_is_grey_but_for_its_side():
+def test_what_stands_is_grey_but_for_a_trace_of_the_side_on_the_body():
     colors = colors_of(gliding([0.0, 0.0, 0.0]))
     torch.testing.assert_close(colors[..., 1:], torch.full_like(colors[..., 1:], 0.5))
-    left = SPLATS.means[:, 0] > 0.05
-    assert float(colors[:, left, 0].max()) < 0.5 < float(colors[:, SPLATS.means[:, 0] < -0.05, 0].min())
+    red, side = colors[..., 0], SPLATS.means[:, 0]
+    assert float(red[:, BODY & (side > 0.05)].max()) < 0.5 < float(red[:, BODY & (side < -0.05)].min())
+    torch.testing.assert_close(red[:, FEET], torch.full_like(red[:, FEET], 0.5), atol=2e-3, rtol=0)
 
 
 def test_the_way_ahead_is_green_wherever_the_body_faces_and_backwards_is_not():
@@ -56,34 +61,73 @@ def circling(turn, frames=24):
     return Pose(torch.zeros(frames, 3), rotations)
 
 
-def test_who_turns_left_loses_red_and_who_turns_right_gains_it_but_for_the_feet():
-    still, left, right = (colors_of(circling(turn))[..., 0] for turn in (0.0, TURN, -TURN))
-    body = SPLATS.means[:, 1] > 0.6 * float(SPLATS.means[:, 1].max())
+def test_who_turns_left_loses_red_and_who_turns_right_gains_it_on_the_body():
+    still, left, right = (colors_of(circling(turn))[:, BODY, 0] for turn in (0.0, TURN, -TURN))
     torch.testing.assert_close(still - left, right - still, atol=1e-4, rtol=0)
-    assert float((still - left)[:, body].min()) > 0.45 * math.tanh(1.0) * 0.7
-    feet = (SPLATS.means[:, 1] < 0.03 * float(SPLATS.means[:, 1].max())) & (SPLATS.means[:, 0].abs() > 0.05)
-    assert float((still - left)[:, feet].abs().mean()) < 0.4 * float((still - left)[:, body].min())
+    assert float((still - left).min()) > 0.45 * math.tanh(1.0) * 0.7
 
 
 def test_the_sway_of_a_walk_is_no_turn():
     walk = reference_clip(DOG, "walk", seconds=2.0, fps=12.0).motion.pose
-    still = colors_of(circling(0.0, frames=1))[0, :, 0]
-    assert float((colors_of(walk)[..., 0] - still).abs().max()) < 0.1
+    still = colors_of(circling(0.0, frames=1))[0, BODY, 0]
+    assert float((colors_of(walk)[:, BODY, 0] - still).abs().max()) < 0.1
 
 
 def test_guidance_can_ask_for_a_turn():
     turn = torch.tensor(0.01, requires_grad=True)
-    colors_of(circling(turn))[..., 0].sum().backward()
+    colors_of(circling(turn))[:, BODY, 0].sum().backward()
     assert turn.grad is not None and float(turn.grad) < 0
 
 
 def test_planted_feet_of_a_walk_are_grey_and_swinging_ones_green():
     clip = reference_clip(DOG, "walk", seconds=2.0, fps=12.0).motion.pose
-    colors = colors_of(clip)
-    feet = SPLATS.means[:, 1] < 0.03 * float(SPLATS.means[:, 1].max())
-    green = colors[:, feet, 1]
+    green = colors_of(clip)[:, FEET, 1]
     assert float((green - 0.5).abs().quantile(0.3)) < 0.05  # in stance more than half of the time
     assert float(green.quantile(0.95)) > 0.85
+
+
+def shown_by_feet(splats, skeleton, pose):
+    """Red, green and blue of the feet over the clip, zero where nothing happens."""
+    pose = Pose(pose.root[:24].float(), pose.rotations[:24].float())
+    colors = by_motion(splats, pose_by_transforms(splats, skin_transforms(skeleton, pose))).colors
+    feet = splats.means[:, 1] < 0.06 * float(splats.means[:, 1].max())
+    return (colors[:, feet] - 0.5) / 0.45
+
+
+def late(clip, skeleton, wanted):
+    """The clip with some of its legs half a cycle ahead."""
+    whole, shift = clip.motion.pose, round(0.5 * clip.period * clip.motion.fps)
+    rotations = whole.rotations[:24].clone()
+    for limb in find_limbs(skeleton):
+        if limb.kind == "leg" and wanted(limb):
+            rotations[:, list(limb.joints)] = whole.rotations[shift : shift + 24, list(limb.joints)]
+    return Pose(whole.root[:24], rotations)
+
+
+@pytest.mark.parametrize("species", ["dog", "horse", "human", "ostrich"])
+def test_feet_are_blue_only_where_legs_across_swing_at_once(species):
+    asset = zoo.make(species)
+    splats, clip = bind(asset, count=400), reference_clip(asset, "walk", seconds=4.0, fps=12.0)
+    in_step = shown_by_feet(splats, asset.skeleton, clip.motion.pose)[..., 2]
+    parted = shown_by_feet(splats, asset.skeleton, late(clip, asset.skeleton, lambda leg: leg.side == "left"))[..., 2]
+    assert float(in_step.quantile(0.95)) < 0.3 < 0.6 < float(parted.quantile(0.95))
+
+
+@pytest.mark.parametrize("species", ["dog", "horse", "elephant"])
+def test_feet_are_red_where_the_swing_passes_from_hind_to_fore_and_lose_red_where_it_passes_back(species):
+    asset = zoo.make(species)
+    splats, clip = bind(asset, count=400), reference_clip(asset, "walk", seconds=4.0, fps=12.0)
+    lateral = shown_by_feet(splats, asset.skeleton, clip.motion.pose)[..., 0]
+    diagonal = shown_by_feet(splats, asset.skeleton, late(clip, asset.skeleton, lambda leg: leg.rank == 0))[..., 0]
+    assert float(lateral.mean()) > 0.05 and float(lateral.quantile(0.02)) > -0.25
+    assert float(diagonal.mean()) < -0.05 and float(diagonal.quantile(0.98)) < 0.25
+
+
+def test_on_two_legs_no_swing_passes_along():
+    human = zoo.make("human")
+    splats, clip = bind(human, count=400), reference_clip(human, "walk", seconds=2.0, fps=12.0)
+    red = shown_by_feet(splats, human.skeleton, clip.motion.pose)[..., 0]
+    assert float(red.abs().mean()) < 0.05 and float(red.abs().max()) < 0.3  # heel and toe are not quite one
 
 
 def test_the_colours_hold_the_gradient_of_the_motion():

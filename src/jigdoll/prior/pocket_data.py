@@ -21,9 +21,10 @@ from jigdoll.rig.kinematics import skin_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
-from jigdoll.types import Pose, RiggedAsset, SkinnedGaussians
+from jigdoll.types import Limb, Pose, RiggedAsset, SkinnedGaussians
 from jigdoll.zoo.assemble import random_creature
 from jigdoll.zoo.gaits import Clip, actions, reference_clip
+from jigdoll.zoo.gaits_style import HOPPERS
 from jigdoll.zoo.species import species_named
 
 _Item = TypeVar("_Item")
@@ -47,11 +48,12 @@ class Recipe:
     """Share of clips that are labelled unnatural."""
     mistakes: dict[str, float] = field(
         default_factory=lambda: {
-            "reversed": 0.08, "moonwalk": 0.13, "wrong_phase": 0.42, "wrong_speed": 0.12, "glide": 0.11, "small": 0.03,
-            "random": 0.05, "jitter": 0.03, "tangled": 0.03,
+            "reversed": 0.08, "moonwalk": 0.12, "wrong_phase": 0.32, "wrong_order": 0.12, "wrong_speed": 0.12,
+            "glide": 0.11, "small": 0.03, "random": 0.05, "jitter": 0.03, "tangled": 0.02,
         }
     )  # fmt: skip
-    """What is wrong with those, in which shares. A moonwalk: legs that cycle backwards under a body that goes ahead."""
+    """What is wrong with those, in which shares. A moonwalk: legs that cycle backwards under a body that goes ahead.
+    In a wrong phase any half of the legs is late, in a wrong order a pair of them, in step with each other."""
     core: float = 0.85
     """Share of the core actions among the natural ones."""
     off_side: float = 65.0
@@ -61,6 +63,9 @@ class Recipe:
     field_of_view: tuple[float, float] = (30.0, 40.0)
     spread: float = 2.5
     """How much wider than a species' own range its proportions vary."""
+    hoppers: float = 0.25
+    """How often creatures that hop instead of walking may be drawn: one two-legged species in three does, and others
+    that look alike must not seem to be wrong when they walk."""
     clips_per_creature: int = 16
     held_out: tuple[str, ...] = tuple(sorted(HELD_OUT_SPECIES))
 
@@ -75,6 +80,8 @@ class Sample:
     caption: str
     opposite: str
     """What might be said of such a clip, and is not true of this one."""
+    rival: bool
+    """Whether the opposite names another action, rather than that something is wrong or right."""
     action: str
     kind: str
     """"natural", or the kind of mistake."""
@@ -84,20 +91,23 @@ class Sample:
 def samples(recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
     """Clips without end; one creature after the other performs a few of them."""
     while True:
-        family = pick(
-            generator, ("quadruped", "quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", None, None)
-        )
+        family = pick(generator, _FAMILIES)
         spread = recipe.spread * between(generator, 0.2, 1.0)
-        asset = random_creature(generator, family=family, without=recipe.held_out, spread=spread)
+        absent = (*recipe.held_out, *(() if between(generator) < recipe.hoppers else HOPPERS))
+        asset = random_creature(generator, family=family, without=absent, spread=spread)
         try:
             yield from perform(asset, recipe, generator)
         except ArithmeticError:
             continue  # a body beyond what its gait can do; the next one will do
 
 
+_FAMILIES = ("quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", "biped", None, None)
+"""Whoever moves on two legs is of few species, and counts as much as whoever does on four."""
+
+
 def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
     """What one creature shows: several gaits, each right from some views and wrong from others."""
-    splats, legs = bind(asset, count=SPLATS), [limb.joints for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+    splats, legs = bind(asset, count=SPLATS), legs_of(asset)
     shown = 0
     while shown < recipe.clips_per_creature:
         action = pick_action(actions(asset), recipe, generator)
@@ -109,8 +119,10 @@ def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> I
             pose = take(clip, recipe, generator) if natural else spoil(asset, clip, legs, kind, recipe, generator)
             video, portrait = (_bytes(seen) for seen in draw(splats, asset, pose, recipe, generator))
             caption = _caption(asset.name, action, kind, tempo, generator)
-            opposite = _opposite(asset, action, kind, tempo, recipe, generator)
-            yield Sample(video, portrait, caption, opposite, action, kind, asset.name)
+            rival = _rival(asset, action, generator) if natural else None
+            mistake = pick_negative(action, recipe, generator) if natural else "natural"
+            opposite = _caption(asset.name, rival or action, "natural" if rival else mistake, tempo, generator)
+            yield Sample(video, portrait, caption, opposite, rival is not None, action, kind, asset.name)
             shown += 1
 
 
@@ -122,18 +134,12 @@ def _caption(species: str, action: str, kind: str, tempo: float, generator: torc
     return write_negative(generator, **who, kind=_WORD.get(kind, kind))
 
 
-def _opposite(
-    asset: RiggedAsset, action: str, kind: str, tempo: float, recipe: Recipe, generator: torch.Generator
-) -> str:
-    """A spoiled clip is no good one; a good one is neither spoiled nor another action."""
-    if kind != "natural":
-        return _caption(asset.name, action, "natural", tempo, generator)
-    others = tuple(other for other in actions(asset) if other in CORE and _DEED[other] != _DEED.get(action, action))
+def _rival(asset: RiggedAsset, action: str, generator: torch.Generator) -> str | None:
+    """Another action to hold against this one, now and then: for a turn often the turn to the other side."""
     if action in _MIRRORED and between(generator) < 0.4:
-        return _caption(asset.name, _MIRRORED[action], "natural", tempo, generator)
-    if others and between(generator) < 0.35:
-        return _caption(asset.name, pick(generator, others), "natural", tempo, generator)
-    return _caption(asset.name, action, pick_negative(action, recipe, generator), tempo, generator)
+        return _MIRRORED[action]
+    others = tuple(other for other in actions(asset) if other in CORE and _DEED[other] != _DEED.get(action, action))
+    return pick(generator, others) if others and between(generator) < 0.35 else None
 
 
 _DEED = {action: action for action in CORE} | {"trot": "run", "gallop": "run", "hop": "jump"}
@@ -141,7 +147,8 @@ _DEED = {action: action for action in CORE} | {"trot": "run", "gallop": "run", "
 _MIRRORED = {"turn_left": "turn_right", "turn_right": "turn_left"}
 
 
-_WORD = {"moonwalk": "reversed", "small": "glide"}
+_WORD = {"moonwalk": "reversed", "small": "glide", "wrong_order": "wrong_phase"}
+"""Mistakes that are called as another one is."""
 
 
 def pick_action(able: tuple[str, ...], recipe: Recipe, generator: torch.Generator) -> str:
@@ -165,6 +172,10 @@ def pick_negative(action: str, recipe: Recipe, generator: torch.Generator) -> st
     return list(kinds)[int(torch.multinomial(torch.tensor(list(kinds.values())), 1, generator=generator))]
 
 
+def legs_of(asset: RiggedAsset) -> list[Limb]:
+    return [limb for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+
+
 def long_clip(asset: RiggedAsset, action: str, recipe: Recipe, *, tempo: float, seed: int) -> Clip:
     """A reference clip twice as long as a training clip, quicker or slower than the body's own pace by up to 40 %."""
     fps = recipe.fps / math.exp(0.34 * tempo)
@@ -184,7 +195,7 @@ def window(pose: Pose, start: int, frames: int) -> Pose:
 
 
 def spoil(
-    asset: RiggedAsset, clip: Clip, legs: list[tuple[int, ...]], kind: str, recipe: Recipe, generator: torch.Generator
+    asset: RiggedAsset, clip: Clip, legs: list[Limb], kind: str, recipe: Recipe, generator: torch.Generator
 ) -> Pose:
     """A window of the clip with one thing wrong."""
     pose, n = take(clip, recipe, generator), recipe.frames
@@ -196,8 +207,8 @@ def spoil(
     if kind == "wrong_speed":
         factor = between(generator, -0.3, 0.45) if between(generator) < 0.6 else between(generator, 1.7, 2.6)
         return Pose(root * root.new_tensor([1.0, 1.0, factor]), turns)
-    if kind == "wrong_phase":
-        return _out_of_step(clip, legs, recipe, generator)
+    if kind in ("wrong_phase", "wrong_step", "wrong_order"):
+        return _out_of_step(clip, legs, kind, recipe, generator)
     if kind in ("glide", "small"):
         share = 0.0 if kind == "glide" else between(generator, 0.15, 0.4)
         still = torch.zeros_like(turns[:1]) + turns.new_tensor([1.0, 0, 0, 0])
@@ -215,22 +226,34 @@ def spoil(
         noise = torch.randn(n, turns.shape[1], 3, generator=generator) * between(generator, 0.06, 0.2)
         return Pose(root, _added(asset, turns, noise))
     angles = torch.zeros(n, turns.shape[1], 3)  # tangled: legs bent across each other and held there
-    for joints in legs:
-        angles[:, joints[0]] = torch.randn(3, generator=generator) * 0.5
+    for leg in legs:
+        angles[:, leg.joints[0]] = torch.randn(3, generator=generator) * 0.5
     return Pose(root, _added(asset, turns, angles))
 
 
-def _out_of_step(clip: Clip, legs: list[tuple[int, ...]], recipe: Recipe, generator: torch.Generator) -> Pose:
+def _out_of_step(clip: Clip, legs: list[Limb], kind: str, recipe: Recipe, generator: torch.Generator) -> Pose:
     """Some legs, not all, run ahead by a good part of a cycle, or stand still."""
     whole, n = clip.motion.pose.rotations, recipe.frames
     shift = max(1, min(n, round(clip.period * clip.motion.fps * between(generator, 0.3, 0.7))))
     start = int(torch.randint(len(whole) - n - shift + 1, (1,), generator=generator))
-    pose, frozen = window(clip.motion.pose, start, n), between(generator) < 0.25
+    pose, frozen = window(clip.motion.pose, start, n), between(generator) < 0.25 and kind != "wrong_order"
     turns = pose.rotations.clone()
-    for leg in torch.randperm(len(legs), generator=generator)[: max(1, len(legs) // 2)].tolist():
-        joints = list(legs[leg])
+    for leg in _erring(legs, kind, generator):
+        joints = list(leg.joints)
         turns[:, joints] = turns[:1, joints] if frozen else whole[start + shift : start + shift + n, joints]
     return Pose(pose.root, turns)
+
+
+def _erring(legs: list[Limb], kind: str, generator: torch.Generator) -> list[Limb]:
+    """Any half of the legs; or one of each pair (a wrong step); or whole pairs (a wrong order), which two legs lack."""
+    pairs = 1 + max((leg.rank for leg in legs), default=0)
+    if kind == "wrong_order" and pairs > 1:
+        late = torch.randperm(pairs, generator=generator)[: pairs // 2].tolist()
+        return [leg for leg in legs if leg.rank in late]
+    if kind == "wrong_step":
+        left = (torch.rand(pairs, generator=generator) < 0.5).tolist()
+        return [leg for leg in legs if left[leg.rank] == (leg.side == "left")]
+    return [legs[i] for i in torch.randperm(len(legs), generator=generator)[: max(1, len(legs) // 2)].tolist()]
 
 
 def _smooth_noise(

@@ -23,7 +23,6 @@ from torch.multiprocessing.spawn import spawn
 
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import write_bytes
-from jigdoll.prior.lexicon import UNNATURAL
 from jigdoll.prior.pocket_data import Recipe, Sample, samples
 from jigdoll.prior.pocket_model import PocketConfig, PocketNet, signal_and_noise
 from jigdoll.prior.text import fingerprint, to_ids
@@ -153,8 +152,8 @@ class Pool:
         video = torch.stack([clip.video for clip in clips]).float() / 127.5 - 1
         portrait = torch.stack([clip.portrait for clip in clips]).float() / 127.5 - 1
         ids, untrue = to_ids([*(clip.caption for clip in clips), *(clip.opposite for clip in clips)]).chunk(2)
-        other_action = torch.tensor([clip.kind == "natural" and UNNATURAL not in clip.opposite for clip in clips])
-        return video, portrait, ids, untrue, torch.where(other_action, 1.0, CONTRASTED[1])
+        rival = torch.tensor([clip.rival for clip in clips])
+        return video, portrait, ids, untrue, torch.where(rival, 1.0, CONTRASTED[1])
 
 
 def diffusion_loss(
@@ -389,6 +388,9 @@ def export(config: TrainConfig, path: Path) -> None:
     }
     tensors = {name: p.half().contiguous() for name, p in state.average.items()}
     write_bytes(path, save(tensors, {"facts": json.dumps(facts)}))
+    told = None if config.start is None else config.start.with_suffix(".json")
+    if told is not None and told.is_file():
+        facts["before"] = json.loads(told.read_bytes())  # with its log
     write_bytes(path.with_suffix(".json"), json.dumps(facts | {"log": state.log}, indent=1).encode())
 
 

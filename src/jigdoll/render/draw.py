@@ -117,8 +117,8 @@ def draw_clip_in_pieces(
         shape = deform(points, weights, skin_transforms(asset.skeleton, pose))
         camera, ground = _following(shape, style), _ground_under(shape, style)
         for start in range(0, shape.shape[0], piece):
-            first = max(0, start - 1)  # the neighbours tell how the frames at the ends move
-            here = slice(first, start + piece + 1)
+            first = max(0, start - 2)  # the neighbours tell how the frames at the ends move
+            here = slice(first, start + piece + 2)
             seen = Camera(camera.T_camera_world[:, here], camera.K[:, here], camera.width, camera.height)
             fields = (pose.root, pose.rotations, pose.offsets, pose.scales)
             part = Pose(*(None if field is None else field[here] for field in fields))  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ truth use `rasterizer_reference`. It can be differentiated once. Opacities are m
 import logging
 import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -89,7 +90,7 @@ def _draw(
     from jigdoll.render import rasterizer_cpu_sort as sorting
     from jigdoll.render import rasterizer_cpu_tiles as tiling
 
-    _announce_compilation()
+    _announce_compilation(tiling.draw_tiles)
     images, count = len(views), fields[0].shape[1]
     records = torch.empty(images, count, layout.RECORD).numpy()  # torch aligns to cache lines
     depths, boxes = np.empty((images, count), np.float32), np.empty((images, count), np.int32)
@@ -130,6 +131,7 @@ def _undraw(drawing: _Drawing, g_rgba: np.ndarray, g_depth: np.ndarray) -> list[
     from jigdoll.render import rasterizer_cpu_project as projecting
     from jigdoll.render import rasterizer_cpu_tiles as tiling
 
+    _announce_compilation(tiling.undraw_tiles)
     d = drawing
     sums = torch.empty(int(d.starts[-1]) * layout.SUMS).numpy()  # torch aligns to cache lines
     _on_all_threads(
@@ -213,13 +215,11 @@ if hasattr(os, "register_at_fork"):  # a forked child inherits the pool, but not
 
 
 @cache
-def _announce_compilation() -> None:
+def _announce_compilation(kernel: Callable) -> None:
     """Say why the first call takes its time, unless the machine code is on disk already."""
-    from jigdoll.render.rasterizer_cpu_tiles import undraw_tiles
-
-    folder = getattr(getattr(undraw_tiles, "_cache", None), "cache_path", None)
-    if folder is None or not any(Path(folder).glob("rasterizer_cpu_tiles.undraw_tiles*.nbi")):
-        log.warning("compiling the CPU rasterizer: about 15 seconds, once per installation")
+    folder = getattr(getattr(kernel, "_cache", None), "cache_path", None)
+    if folder is None or not any(Path(folder).glob(f"rasterizer_cpu_tiles.{kernel.__name__}-*.nbi")):
+        log.warning("compiling the CPU rasterizer: about 10 seconds, once per installation")
 
 
 def _check_memory(bytes_wanted: int) -> None:

@@ -2,7 +2,8 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy.spatial import KDTree
 from torch import Tensor
 
 from jigdoll.math.rotations import quaternion_to_matrix
@@ -56,19 +57,24 @@ def in_clay(
 
 def _clay_of(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, "gaussians 3"]:
     """The material of each splat by where it lies at rest: left bluish, right reddish, deeper towards the feet."""
-    side = _side(means)[:, None]
-    tint = torch.where(side > 0, means.new_tensor(LEFT_TINT), means.new_tensor(RIGHT_TINT))
-    return torch.lerp(means.new_tensor(CLAY).expand_as(tint), tint, side.abs())
+    height, side = _height(means), _side(means)
+    foot, leg = torch.sigmoid((0.14 - height) / 0.03), torch.sigmoid((0.45 - height) / 0.06)
+    depth = (side.abs() * (0.25 + 0.25 * leg + 0.5 * foot))[:, None]
+    tint = torch.where(side[:, None] > 0, means.new_tensor(LEFT_TINT), means.new_tensor(RIGHT_TINT))
+    return torch.lerp(means.new_tensor(CLAY).expand_as(tint), tint, depth)
 
 
 def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
-    """The posed splats coloured by side and turn (red), speed ahead (green) and speed upwards (blue) over the ground.
+    """The posed splats coloured by how they move over the ground.
 
-    What is planted is grey wherever the camera goes, what swings forward is green: a foot that slides, a cycle that
-    runs backwards and legs out of step can be read from a single small picture. The colours hold the gradient of the
-    motion, so guidance can ask a foot to stand still and need not wait for its outline to move. Ahead is where the
-    body faces in each frame. Who turns right is redder for it, all but the feet, which keep the colour of their side:
-    from the side, and in outline alone, a turn to the left looks much like one to the right.
+    Green is the speed ahead, of body and legs: what is planted is grey wherever the camera goes, what swings forward is
+    green, and a foot that slides or a cycle that runs backwards can be read from a single small picture. On the body,
+    blue is the speed upwards and red tells that it turns right, with a trace of which side it is: in outline alone a
+    turn to the left looks much like one to the right. On a leg, blue tells that the leg across swings at the same time
+    (a walk that is in step has none), and red whether the swing passes from hind to fore legs or the other way. So each
+    foot shows whether its legs are in step, also where half a body hides the others, and no two places have to be
+    compared. The colours hold the gradient of the motion: guidance can ask a foot to stand still and need not wait for
+    its outline to move. Ahead is where the body faces in each frame.
     """
     means, rest = gaussians.means, splats.means.detach()
     heading = heading_of(rest, means)
@@ -76,12 +82,13 @@ def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
         way, turn = torch.zeros_like(means), means.new_zeros(())
     else:
         way, turn = torch.gradient(means, dim=0)[0], _turn(heading)[:, None]
-    diagonal = (rest.amax(0) - rest.amin(0)).norm().clamp(min=1e-9) if rest.shape[0] else means.new_ones(())
-    ahead = (way * heading.detach()[:, None]).sum(-1) / (PACE * diagonal)
-    up = way[..., 1] / (0.5 * PACE * diagonal)
-    side = _side(rest).expand(ahead.shape)
-    red = -side - torch.tanh(turn / TURN) * (1 - side.abs())
-    colors = 0.5 + 0.45 * torch.stack([red, torch.tanh(ahead), torch.tanh(up)], -1)
+    pace = PACE * _size(rest)
+    ahead = torch.tanh((way * heading.detach()[:, None]).sum(-1) / pace)
+    up = torch.tanh(2 * way[..., 1] / pace)
+    leg, across, along = _legs(rest)
+    red = torch.lerp(-0.25 * _side(rest) - 0.75 * torch.tanh(turn / TURN), _wave(rest, ahead, along), leg)
+    blue = torch.lerp(up, ahead * ahead[:, across], leg)
+    colors = 0.5 + 0.45 * torch.stack([red, ahead, blue], -1)
     return Gaussians(means, gaussians.covariances, gaussians.opacities, colors)
 
 
@@ -103,14 +110,64 @@ def _turn(heading: Float[Tensor, "frames 3"]) -> Float[Tensor, " frames"]:
     return F.avg_pool1d(turn[None, None], UNHURRIED, 1, UNHURRIED // 2, count_include_pad=False)[0, 0]
 
 
-def _side(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, " gaussians"]:
-    """-1 (right) to 1 (left) by where a splat lies at rest: faint on the body, full at the feet."""
-    if means.shape[0] == 0:
-        return means[:, 0]
-    low, high = means.amin(0), means.amax(0)
-    size = (high - low).norm().clamp(min=1e-9)
-    side = torch.tanh((means[:, 0] - 0.5 * (low[0] + high[0])) / (0.04 * size))
-    height = (means[:, 1] - low[1]) / (high[1] - low[1]).clamp(min=1e-9)
-    foot = torch.sigmoid((0.14 - height) / 0.03)
-    leg = torch.sigmoid((0.45 - height) / 0.06)
-    return side * (0.25 + 0.25 * leg + 0.5 * foot)
+def _wave(
+    rest: Float[Tensor, "gaussians 3"], ahead: Float[Tensor, "frames gaussians"], along: Int[Tensor, " gaussians"]
+) -> Float[Tensor, "frames gaussians"]:
+    """Above zero where the swing passes from a hind leg to the fore leg of its side, below where from fore to hind."""
+    if ahead.shape[0] < 2:
+        return torch.zeros_like(ahead)
+    neighbour, change = ahead[:, along], torch.gradient(ahead, dim=0)[0]
+    forward = torch.tanh((rest[along, 2] - rest[:, 2]) / (0.1 * _size(rest)))
+    return torch.tanh(2 * forward * (ahead * change[:, along] - neighbour * change))
+
+
+def _legs(
+    rest: Float[Tensor, "gaussians 3"],
+) -> tuple[Float[Tensor, " gaussians"], Int[Tensor, " gaussians"], Int[Tensor, " gaussians"]]:
+    """How much of a leg each splat is, and what lies across from it (on the other side) and along (fore or aft)."""
+    height = _height(rest)
+    leg = torch.sigmoid((0.4 - height) / 0.05)
+    low = (leg > 0.02).nonzero()[:, 0]
+    feet = rest[(height < 0.1) & ((rest[:, 0] - _middle(rest, 0)).abs() > 0.02 * _size(rest))]  # and no tail
+    across = _mirrored(rest, low, axis=0, about=_middle(rest, 0))
+    return leg, across, _mirrored(rest, low, axis=2, about=_middle(feet if len(feet) else rest, 2))
+
+
+def _mirrored(
+    rest: Float[Tensor, "gaussians 3"], some: Int[Tensor, " some"], *, axis: int, about: Float[Tensor, ""]
+) -> Int[Tensor, " gaussians"]:
+    """What lies where each of some splats has its image in a plane across an axis; all others are their own."""
+    images = rest[some].clone()
+    images[:, axis] = 2 * about - images[:, axis]
+    found = torch.arange(rest.shape[0], device=rest.device)
+    if len(some):
+        _, nearest = KDTree(rest[some].cpu().numpy()).query(images.cpu().numpy())
+        found[some] = some[torch.from_numpy(nearest).to(some)]
+    return found
+
+
+def _side(rest: Float[Tensor, "gaussians 3"]) -> Float[Tensor, " gaussians"]:
+    """-1 (right) to 1 (left) by where a splat lies at rest."""
+    return torch.tanh((rest[:, 0] - _middle(rest, 0)) / (0.04 * _size(rest)))
+
+
+def _height(rest: Float[Tensor, "gaussians 3"]) -> Float[Tensor, " gaussians"]:
+    """0 at the ground to 1 at the top."""
+    low, high = _ends(rest)
+    return (rest[:, 1] - low[1]) / (high[1] - low[1]).clamp(min=1e-9)
+
+
+def _middle(rest: Float[Tensor, "gaussians 3"], axis: int) -> Float[Tensor, ""]:
+    low, high = _ends(rest)
+    return 0.5 * (low[axis] + high[axis])
+
+
+def _size(rest: Float[Tensor, "gaussians 3"]) -> Float[Tensor, ""]:
+    """The diagonal of the body."""
+    low, high = _ends(rest)
+    return (high - low).norm().clamp(min=1e-9)
+
+
+def _ends(rest: Float[Tensor, "gaussians 3"]) -> tuple[Float[Tensor, " 3"], Float[Tensor, " 3"]]:
+    """The corners of the box around it; of nothing, the origin."""
+    return (rest.amin(0), rest.amax(0)) if rest.shape[0] else (rest.new_zeros(3), rest.new_zeros(3))
