@@ -4,7 +4,8 @@
 
 Distils the same sentence with one thing changed at a time and judges the clips without any model. The rows follow the
 paper: no ground in the picture, no ground loss, one value per frame with and without smoothness, other bases, SDS
-against CSD; and ours: no negative text, sides that need not match, jerks, no foot losses, no prior at all.
+against CSD; and ours: no negative text, sides that need not match, jerks, no foot losses, no prior at all; and both
+with and without the prior, no loss that says which leg goes when.
 `--other-prior` adds a row with another video model (a name or file that `jigdoll animate --prior` takes). `--sheet`
 draws the clips, one row each.
 """
@@ -33,6 +34,7 @@ from jigdoll.types import Motion, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
 NO_FEET = {"contact": 0.0, "support": 0.0, "lift": 0.0, "relay": 0.0, "sides": 0.0, "momentum": 0.0}
+NO_ORDER = {"relay": 0.0, "sides": 0.0}
 VARIANTS: dict[str, dict[str, Any]] = {
     "the recipe": {},
     "no ground in the picture": {"board": False},
@@ -48,6 +50,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no ease": {"ease": 0.0},
     "no foot losses": NO_FEET,
     "no prior": {"guidance": 0.0},
+    "no loss for the legs' order": NO_ORDER,
+    "neither that nor a prior": NO_ORDER | {"guidance": 0.0},
 }
 
 

@@ -1,12 +1,15 @@
 """Does the pocket prior know how species that it never saw move?
 
-    python benchmarks/prior.py [--quick] [--json FILE] [--weights FILE] [--samples] [--no-auc]
+    python benchmarks/prior.py [--quick] [--json FILE] [--weights FILE] [--samples] [--sheet FILE] [--no-auc]
+                               [--trained]
 
 Reference walks of the held-out species, and the same clips spoiled, are noised; the prior denoises them with the right
 prompt and with the negative one (for another action's clip: with that action's prompt). The gap between the two errors,
 as a share of the error (a large dark body is harder to denoise than a slim one, by any prompt), ought to tell a walk
 from everything else: the tables give the area under the ROC curve by noise level. `--samples`
-draws videos from noise for the held-out species and asks a separately trained classifier what they show.
+draws videos from noise for the held-out species and asks a separately trained classifier what they show. Whoever trains
+looks at new individuals of the trained species (`--trained`), so that the others stay unseen until the end. `--sheet`
+draws a sample of each action of four characters.
 """
 
 import json as json_module
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import torch
 import tyro
 from rich.console import Console
@@ -24,11 +28,15 @@ from torch import Tensor
 from classifier import CLASS_OF, load_classifier, name_actions
 from jigdoll import zoo
 from jigdoll.errors import JigdollError
-from jigdoll.prior.captions import HELD_OUT_SPECIES, negative_of
+from jigdoll.formats.video import write_picture
+from jigdoll.prior.captions import negative_of
+from jigdoll.prior.lexicon import HELD_OUT_SPECIES, TRAINED_SPECIES, VERBS, inflect
 from jigdoll.prior.pocket_data import Recipe, bind, draw, legs_of, long_clip, spoil, take
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
-from jigdoll.prior.sample import portrait_of, sample
+from jigdoll.prior.sample import portrait_of, sample, sheet
+from jigdoll.render.draw import contact_sheet
 from jigdoll.zoo.gaits import actions
+from jigdoll.zoo.gaits_style import HOPPERS
 
 LEVELS = (0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
 USED = (0.2, 0.3, 0.45, 0.6, 0.75)
@@ -44,7 +52,11 @@ OTHERS = {
     "turn_right": "turns right",
 }
 CORE = {"walk": "walks"} | OTHERS
+FRESH = 500
+"""Seed of the first individual of a trained species to look at."""
 SIDES = ("turn_left", "turn_right")
+FOUR = ("horse", "child", "ostrich", "spider")
+"""Whose samples are drawn: one of each kind of body."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +73,17 @@ class Options:
     views: int = 2
     auc: bool = True
     """What it can tell apart; takes a quarter of an hour."""
+    trained: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Tell apart clips of trained species, of individuals that were not trained on, instead of the held-out ones."""
     samples: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Also sample videos and have them named."""
+    sheet: Path | None = None
+    """Also draw samples of all actions, three of the four characters of held-out species."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A clip of a held-out species."""
+    """A clip of a species, held out or not."""
 
     kind: str
     species: str
@@ -79,9 +95,10 @@ def show(options: Options) -> list[Shown]:
     """Walks, the same walks spoiled, and other actions, each pair from random views."""
     generator, other = (torch.Generator().manual_seed(seed) for seed in (99, 98))
     recipe, shown = Recipe(), []
-    names = sorted(HELD_OUT_SPECIES)[:: 2 if options.quick else 1]
-    for name in names:
-        for individual in range(1 if options.quick else options.individuals):
+    names = sorted(set(TRAINED_SPECIES) - set(HOPPERS) if options.trained else HELD_OUT_SPECIES)
+    first = FRESH if options.trained else 0
+    for name in names[:: 2 if options.quick else 1]:
+        for individual in range(first, first + (1 if options.quick else options.individuals)):
             asset = zoo.make(name, seed=individual)
             splats = bind(asset, count=1000)
             legs = legs_of(asset)
@@ -177,6 +194,20 @@ def named(prior: PocketPrior, *, count: int) -> dict[str, dict[str, float]]:
     return {"action": by_action, "species": by_species, "all": {"all": _mean(list(hits.values()))}}
 
 
+def draw_samples(prior: PocketPrior, names: tuple[str, ...]) -> np.ndarray:
+    """Eight frames of a sample of each action that each character can do."""
+    rows, prompts = [], []
+    for name in names:
+        asset = zoo.make(name)
+        portrait = portrait_of(asset, prior)
+        for action in actions(asset):
+            deed, _, side = action.partition("_")
+            prompts.append(f"a {name} {inflect(VERBS[deed][0])[1]} {side}".strip())
+            video = sample(prior, prompts[-1], negative=negative_of(prompts[-1]), portrait=portrait, seed=7, steps=24)
+            rows.append(sheet(video, every=3, scale=1))
+    return contact_sheet(rows, 2, prompts)
+
+
 def _mean(values: list[float]) -> float:
     return sum(values) / max(1, len(values))
 
@@ -206,8 +237,8 @@ def main(options: Options) -> None:
     facts: dict = {"guided_denoise_seconds": cost(prior)}
     if options.auc:
         facts["auc"] = knowledge(prior, show(options))
-        levels = (f"t={level:g}" for level in LEVELS)
-        table = Table("walk against", *levels, "levels used", title="AUC, held-out species")
+        levels, who = (f"t={level:g}" for level in LEVELS), "trained" if options.trained else "held-out"
+        table = Table("walk against", *levels, "levels used", title=f"AUC, {who} species")
         for kind, row in facts["auc"].items():
             table.add_row(kind, *(f"{value:.2f}" for value in row.values()))
         console.print(table)
@@ -219,6 +250,8 @@ def main(options: Options) -> None:
             for name, share in group.items():
                 table.add_row(name, f"{share:.0%}")
         console.print(table)
+    if options.sheet:
+        write_picture(options.sheet, draw_samples(prior, FOUR[:1] if options.quick else FOUR))
     if options.json:
         options.json.write_text(json_module.dumps(facts, indent=1))
 

@@ -66,6 +66,13 @@ class Recipe:
     hoppers: float = 0.25
     """How often creatures that hop instead of walking may be drawn: one two-legged species in three does, and others
     that look alike must not seem to be wrong when they walk."""
+    families: tuple[str | None, ...] = (
+        *("quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", "biped", None, None),
+    )
+    """One is drawn for each creature; None is any. Whoever moves on two legs is of few species, and counts as much as
+    whoever does on four."""
+    late: tuple[float, float] = (0.3, 0.7)
+    """By how much of a cycle legs may be out of step."""
     clips_per_creature: int = 16
     held_out: tuple[str, ...] = tuple(sorted(HELD_OUT_SPECIES))
 
@@ -91,7 +98,7 @@ class Sample:
 def samples(recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
     """Clips without end; one creature after the other performs a few of them."""
     while True:
-        family = pick(generator, _FAMILIES)
+        family = pick(generator, recipe.families)
         spread = recipe.spread * between(generator, 0.2, 1.0)
         absent = (*recipe.held_out, *(() if between(generator) < recipe.hoppers else HOPPERS))
         asset = random_creature(generator, family=family, without=absent, spread=spread)
@@ -99,10 +106,6 @@ def samples(recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
             yield from perform(asset, recipe, generator)
         except ArithmeticError:
             continue  # a body beyond what its gait can do; the next one will do
-
-
-_FAMILIES = ("quadruped", "quadruped", "humanoid", "humanoid", "biped", "biped", "biped", None, None)
-"""Whoever moves on two legs is of few species, and counts as much as whoever does on four."""
 
 
 def perform(asset: RiggedAsset, recipe: Recipe, generator: torch.Generator) -> Iterator[Sample]:
@@ -234,7 +237,7 @@ def spoil(
 def _out_of_step(clip: Clip, legs: list[Limb], kind: str, recipe: Recipe, generator: torch.Generator) -> Pose:
     """Some legs, not all, run ahead by a good part of a cycle, or stand still."""
     whole, n = clip.motion.pose.rotations, recipe.frames
-    shift = max(1, min(n, round(clip.period * clip.motion.fps * between(generator, 0.3, 0.7))))
+    shift = max(1, min(n, round(clip.period * clip.motion.fps * between(generator, *recipe.late))))
     start = int(torch.randint(len(whole) - n - shift + 1, (1,), generator=generator))
     pose, frozen = window(clip.motion.pose, start, n), between(generator) < 0.25 and kind != "wrong_order"
     turns = pose.rotations.clone()

@@ -19,7 +19,9 @@ PACE = 0.04
 TURN = 0.05
 """Turn per frame [rad] that shows most."""
 UNHURRIED = 25
-"""Frames over which a turn is averaged: the sway of a stride is none."""
+"""Frames over which a turn is averaged, for the sway of a stride is none, and the rhythm of legs."""
+SWINGS = 0.01
+"""Variance of a speed beside which it counts as a swing: a foot has about .15, a belly a hundredth of that."""
 
 
 def in_clay(
@@ -67,14 +69,15 @@ def _clay_of(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, "gaussians 3"
 def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
     """The posed splats coloured by how they move over the ground.
 
-    Green is the speed ahead, of body and legs: what is planted is grey wherever the camera goes, what swings forward is
-    green, and a foot that slides or a cycle that runs backwards can be read from a single small picture. On the body,
+    Green is the speed ahead, of body and legs: what is planted shows none wherever the camera goes, what swings forward
+    much, and a foot that slides or a cycle that runs backwards can be read from a single small picture. On the body,
     blue is the speed upwards and red tells that it turns right, with a trace of which side it is: in outline alone a
-    turn to the left looks much like one to the right. On a leg, blue tells that the leg across swings at the same time
-    (a walk that is in step has none), and red whether the swing passes from hind to fore legs or the other way. So each
-    foot shows whether its legs are in step, also where half a body hides the others, and no two places have to be
-    compared. The colours hold the gradient of the motion: guidance can ask a foot to stand still and need not wait for
-    its outline to move. Ahead is where the body faces in each frame.
+    turn to the left looks much like one to the right. On a leg, blue tells whether the leg across swings with it or in
+    turn (a walk has hardly any), and red whether the swing passes from hind to fore legs or the other way. Both are
+    told of some seconds at a time, so each foot shows in all frames whether its legs are in step, also where half a
+    body hides the others, and neither two places nor two moments have to be compared. The colours hold the gradient of
+    the motion: guidance can ask a foot to stand still and need not wait for its outline to move. Ahead is where the
+    body faces in each frame.
     """
     means, rest = gaussians.means, splats.means.detach()
     heading = heading_of(rest, means)
@@ -86,8 +89,11 @@ def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
     ahead = torch.tanh((way * heading.detach()[:, None]).sum(-1) / pace)
     up = torch.tanh(2 * way[..., 1] / pace)
     leg, across, along = _legs(rest)
-    red = torch.lerp(-0.25 * _side(rest) - 0.75 * torch.tanh(turn / TURN), _wave(rest, ahead, along), leg)
-    blue = torch.lerp(up, ahead * ahead[:, across], leg)
+    together, _ = rhythm(ahead, across)
+    _, passes = rhythm(ahead, along)
+    forward = torch.tanh((rest[along, 2] - rest[:, 2]) / (0.1 * _size(rest)))
+    red = torch.lerp(-0.25 * _side(rest) - 0.75 * torch.tanh(turn / TURN), forward * passes, leg)
+    blue = torch.lerp(up, together, leg)
     colors = 0.5 + 0.45 * torch.stack([red, ahead, blue], -1)
     return Gaussians(means, gaussians.covariances, gaussians.opacities, colors)
 
@@ -106,19 +112,33 @@ def heading_of(
 def _turn(heading: Float[Tensor, "frames 3"]) -> Float[Tensor, " frames"]:
     """How far the heading comes round to the left per frame [rad], over the frames around each."""
     left = torch.stack([heading[:, 2], torch.zeros_like(heading[:, 0]), -heading[:, 0]], -1)
-    turn = (torch.gradient(heading, dim=0)[0] * left).sum(-1)
-    return F.avg_pool1d(turn[None, None], UNHURRIED, 1, UNHURRIED // 2, count_include_pad=False)[0, 0]
+    return _steady((torch.gradient(heading, dim=0)[0] * left).sum(-1))
 
 
-def _wave(
-    rest: Float[Tensor, "gaussians 3"], ahead: Float[Tensor, "frames gaussians"], along: Int[Tensor, " gaussians"]
-) -> Float[Tensor, "frames gaussians"]:
-    """Above zero where the swing passes from a hind leg to the fore leg of its side, below where from fore to hind."""
+def rhythm(
+    ahead: Float[Tensor, "frames gaussians"], partner: Int[Tensor, " gaussians"]
+) -> tuple[Float[Tensor, "frames gaussians"], Float[Tensor, "frames gaussians"]]:
+    """How each splat swings beside its partner: 1 together to -1 in turn; and 1 shortly before it to -1 shortly after.
+
+    The covariance of the two speeds, and that of each with the other's change, as shares of what they vary: for sines
+    that lag by an angle its cosine, and its sine times the radians per frame. Zero where hardly anything swings.
+    """
     if ahead.shape[0] < 2:
-        return torch.zeros_like(ahead)
-    neighbour, change = ahead[:, along], torch.gradient(ahead, dim=0)[0]
-    forward = torch.tanh((rest[along, 2] - rest[:, 2]) / (0.1 * _size(rest)))
-    return torch.tanh(2 * forward * (ahead * change[:, along] - neighbour * change))
+        return torch.zeros_like(ahead), torch.zeros_like(ahead)
+    swing = ahead - _steady(ahead)
+    change, other = torch.gradient(swing, dim=0)[0], swing[:, partner]
+    varies = 0.5 * _steady(swing**2 + other**2) + SWINGS
+    together = _steady(swing * other) / varies
+    passes = 0.5 * _steady(swing * change[:, partner] - other * change) / varies
+    return together, torch.tanh(6 * passes)
+
+
+def _steady(values: Float[Tensor, "frames ..."]) -> Float[Tensor, "frames ..."]:
+    """The mean over the frames around each; all of them, where the clip is short."""
+    width = min(values.shape[0], UNHURRIED)
+    means = F.avg_pool1d(values.reshape(len(values), -1).T[:, None], width, 1)
+    means = F.pad(means, (width // 2, (width - 1) // 2), mode="replicate")
+    return means[:, 0].T.reshape(values.shape)
 
 
 def _legs(
