@@ -201,8 +201,8 @@ def draw_samples(prior: PocketPrior, names: tuple[str, ...]) -> np.ndarray:
         asset = zoo.make(name)
         portrait = portrait_of(asset, prior)
         for action in actions(asset):
-            deed, _, side = action.partition("_")
-            prompts.append(f"a {name} {inflect(VERBS[deed][0])[1]} {side}".strip())
+            (deed, _, side), article = action.partition("_"), "an" if name[0] in "aeiou" else "a"
+            prompts.append(f"{article} {name} {inflect(VERBS[deed][0])[1]} {side}".strip())
             video = sample(prior, prompts[-1], negative=negative_of(prompts[-1]), portrait=portrait, seed=7, steps=24)
             rows.append(sheet(video, every=3, scale=1))
     return contact_sheet(rows, 2, prompts)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from jigdoll.prior.captions import (
     HELD_OUT_SPECIES,
     NEGATIVE_KINDS,
+    by_habit,
     in_plain_words,
     negative_of,
     write_caption,
@@ -211,6 +212,14 @@ def test_plain_words_say_the_same() -> None:
         before, after = read(caption), read(in_plain_words(caption))
         assert sorted(before.concepts) == sorted(after.concepts), caption
         assert (before.actions, before.tempo, before.side) == (after.actions, after.tempo, after.side)
+
+
+def test_a_kangaroo_hops_where_others_walk_or_run() -> None:
+    assert by_habit("a kangaroo walks") == "a kangaroo hops"
+    assert by_habit("the red kangaroo is running quickly") == "the red kangaroo is hopping quickly"
+    assert by_habit(negative_of("a kangaroo walks")) == "unnatural motion of a kangaroo hopping"
+    for prompt in ("a kangaroo jumps", "a kangaroo turns left", "a fox walks", "A person, merrily running.", ""):
+        assert read(by_habit(prompt)).concepts == read(prompt).concepts
 
 
 def test_words_and_concepts_are_as_the_weights_know_them() -> None:

@@ -17,6 +17,7 @@ from jigdoll.prior.lexicon import (
     inflect,
 )
 from jigdoll.prior.text import phrases_of, read
+from jigdoll.zoo.gaits_style import HOPPERS
 from jigdoll.zoo.looks import COLORS, SHAPES, SIZES
 from jigdoll.zoo.nouns import GENERIC, GROUPS, NAMES
 
@@ -24,6 +25,7 @@ __all__ = [
     "ACTIONS",
     "HELD_OUT_SPECIES",
     "NEGATIVE_KINDS",
+    "by_habit",
     "in_plain_words",
     "negative_of",
     "write_caption",
@@ -145,6 +147,18 @@ def in_plain_words(prompt: str) -> str:
             words.append(pace[word.concepts[0]])
         elif word.kind != "manner":
             words.append(form)
+    return " ".join(words)
+
+
+def by_habit(prompt: str) -> str:
+    """The prompt with what such a creature does instead: where others walk or run, a kangaroo hops."""
+    if read(prompt).species not in HOPPERS:
+        return prompt
+    words = []
+    for form, word in phrases_of(prompt):
+        _, third, ing, _ = inflect(VERBS["hop"][0])
+        instead = ing if form == inflect(word.base)[2] else third
+        words.append(instead if word.concepts[:1] in (("action:walk",), ("action:run",)) else form)
     return " ".join(words)
 
 

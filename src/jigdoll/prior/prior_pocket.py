@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.prior.captions import by_habit
 from jigdoll.prior.lexicon import UNNATURAL
 from jigdoll.prior.pocket_model import PocketConfig, PocketNet
 from jigdoll.prior.text import fingerprint, to_ids
@@ -47,8 +48,11 @@ class PocketPrior:
 
     @torch.no_grad()
     def embed(self, prompt: str) -> Float[Tensor, " dim"]:
-        """Words that it does not know are left out here; `prior.text.explain` names them."""
-        return self.net.text(to_ids([prompt]))[0]
+        """Words that it does not know are left out here; `prior.text.explain` names them.
+
+        It saw few that hop instead of walking, and more of what hops are: so it is asked for those.
+        """
+        return self.net.text(to_ids([by_habit(prompt)]))[0]
 
     def encode(
         self, video: Float[Tensor, "views frames height width 3"]
