@@ -17,7 +17,15 @@ from jigdoll.errors import JigdollError
 from jigdoll.prior import pocket_data, train_pocket
 from jigdoll.prior.captions import HELD_OUT_SPECIES
 from jigdoll.prior.pocket_data import Recipe, draw, legs_of, long_clip, samples, spoil, take, window
-from jigdoll.prior.pocket_model import DEVIATION, PocketConfig, PocketNet, from_patches, signal_and_noise, to_patches
+from jigdoll.prior.pocket_model import (
+    DEVIATION,
+    Finish,
+    PocketConfig,
+    PocketNet,
+    from_patches,
+    signal_and_noise,
+    to_patches,
+)
 from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
 from jigdoll.prior.sample import DECIDED, sample, sheet
 from jigdoll.prior.text import read, to_ids
@@ -28,7 +36,7 @@ from jigdoll.types import Pose
 from jigdoll.zoo.assemble import make
 from prior_conformance import check_video_prior
 
-TINY = PocketConfig(frames=6, height=16, width=24, dim=32, layers=2, heads=2, head_dim=8)
+TINY = PocketConfig(frames=6, height=16, width=24, dim=32, layers=2, heads=2, head_dim=8, coarse_dim=8, fine_dim=8)
 SMALL = Recipe(frames=6, height=16, width=24, clips_per_creature=4)
 
 
@@ -37,7 +45,8 @@ def lively(config: PocketConfig = TINY) -> PocketNet:
     generator, net = torch.Generator().manual_seed(0), PocketNet(config)
     with torch.no_grad():
         for p in net.parameters():
-            p.copy_(0.2 * torch.randn(p.shape, generator=generator))
+            scale = min(0.2, p[0].numel() ** -0.5) if p.ndim > 1 else 0.2
+            p.copy_(scale * torch.randn(p.shape, generator=generator))
     return net
 
 
@@ -90,6 +99,18 @@ def test_a_fresh_network_answers_with_the_best_guess_by_scale_alone() -> None:
     alpha, sigma = signal_and_noise(level, shift=3.0)
     share = alpha * DEVIATION**2 / (sigma**2 + (DEVIATION * alpha) ** 2)
     torch.testing.assert_close(answer, share[:, None, None, None, None] * noisy)
+
+
+def test_the_finish_looks_a_frame_further_with_each_of_its_three_blocks_and_never_into_another_video() -> None:
+    config = replace(TINY, frames=9)
+    net, tokens, condition = Finish(config).double(), torch.zeros(2, 18, 32).double(), torch.zeros(2, 32).double()
+    with torch.no_grad():
+        net.outlet.weight.normal_(generator=torch.Generator().manual_seed(0))
+    draft = torch.rand(2, 9, 16, 24, 3, dtype=torch.float64, requires_grad=True)
+    answer = net(draft, torch.zeros_like(draft), torch.zeros(2, 16, 24, 3).double(), tokens, condition)
+    (touched,) = torch.autograd.grad(answer[0, 0].sum(), draft)
+    assert [bool(frame.any()) for frame in touched[0]] == [True] * 4 + [False] * 5
+    assert not touched[1].any()
 
 
 def test_a_wrong_video_size_is_refused_with_the_right_one() -> None:
@@ -251,7 +272,7 @@ def train(out: Path, steps: int) -> None:
     """Two processes, as in earnest; a script file, because spawned processes import it."""
     words = ["--out", str(out), "--steps", str(steps), "--batch", "2", "--sheet-every", "0", "--pool", "8"]
     words += [f"--model.{k} {v}" for k, v in {"frames": 6, "height": 16, "width": 24, "dim": 32}.items()]
-    words += ["--model.layers 1", "--model.heads 2", "--model.head-dim 8"]
+    words += ["--model.layers 1", "--model.heads 2", *(f"--model.{k}-dim 8" for k in ("head", "coarse", "fine"))]
     words += [f"--recipe.{k} {v}" for k, v in {"frames": 6, "height": 16, "width": 24}.items()]
     command = [sys.executable, "-m", "jigdoll.prior.train_pocket", *" ".join(words).split()]
     subprocess.run(command, check=True, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=300)
@@ -277,6 +298,22 @@ def test_training_on_two_processes_goes_on_where_it_stopped_and_exports(tmp_path
     again = State(replace(config, out=tmp_path / "again", start=weights))
     again.load()
     assert again.step == 0 and torch.equal(again.net.inlet.weight, prior.net.inlet.weight)
+
+
+def test_a_network_that_grew_starts_with_all_of_the_old_weights_that_fit(tmp_path: Path) -> None:
+    before = tmp_path / "before.safetensors"
+    train(tmp_path, 2)
+    train_pocket.export(TrainConfig(out=tmp_path, model=replace(TINY, layers=1), recipe=SMALL), before)
+    old = open_pocket(before).net.state_dict()
+    grown = State(TrainConfig(out=tmp_path / "grown", model=replace(TINY, layers=2, head_dim=12), start=before))
+    fresh = {name: p.clone() for name, p in grown.net.state_dict().items()}
+    grown.load()
+    for name, p in grown.net.state_dict().items():
+        fits = name in old and old[name].shape == p.shape
+        assert torch.equal(p, old[name] if fits else fresh[name]), name
+        assert torch.equal(grown.average.get(name, p), p)
+    assert torch.equal(grown.net.layers[0].up.weight, old["layers.0.up.weight"])
+    assert grown.net.head.inlet.weight.shape != old["head.inlet.weight"].shape
 
 
 def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class Recipe:
     )  # fmt: skip
     """What is wrong with those, in which shares. A moonwalk: legs that cycle backwards under a body that goes ahead.
     In a wrong phase any half of the legs is late, in a wrong order a pair of them, in step with each other."""
-    core: float = 0.85
+    core: float = 0.8
     """Share of the core actions among the natural ones."""
     off_side: float = 65.0
     """Widest angle between the view and a plain side view [degrees]."""

@@ -111,14 +111,14 @@ def weights_path(path: Path | None = None) -> Path:
 
 def facts_of(path: Path | None = None) -> dict:
     """What made the weights: the network's shape, the data recipe, the training, the held-out species."""
-    return _stored(weights_path(path))[0]
+    return stored(weights_path(path))[0]
 
 
 @cache
 def open_pocket(path: Path | None = None) -> PocketPrior:
     """The pocket prior that ships with the package, or one that you trained."""
     file = weights_path(path)
-    facts, tensors = _stored(file)
+    facts, tensors = stored(file)
     if facts.get("words") != fingerprint():
         raise JigdollError(
             f"{file}: these weights were trained on other words than this version knows; train them anew"
@@ -131,14 +131,15 @@ def open_pocket(path: Path | None = None) -> PocketPrior:
     return PocketPrior(net)
 
 
-def _stored(file: Path) -> tuple[dict, dict[str, Tensor]]:
+def stored(file: Path) -> tuple[dict, dict[str, Tensor]]:
+    """What made the weights in a file, and the weights."""
     from safetensors import SafetensorError, safe_open
 
     if file.stat().st_size > MOST_BYTES:
         raise JigdollError(f"{file}: {file.stat().st_size / 1e6:.0f} MB are too many for a pocket prior")
     try:
-        with safe_open(file, "pt") as stored:
-            facts = json.loads((stored.metadata() or {})["facts"])
-            return dict(facts), {key: stored.get_tensor(key).float() for key in stored.keys()}
+        with safe_open(file, "pt") as opened:
+            facts = json.loads((opened.metadata() or {})["facts"])
+            return dict(facts), {key: opened.get_tensor(key).float() for key in opened.keys()}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise JigdollError(f"{file}: these are no weights of a pocket prior ({error})") from error

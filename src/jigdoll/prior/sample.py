@@ -13,7 +13,7 @@ from jigdoll.render.draw import ClipStyle, contact_sheet, draw_splats, to_uint8
 from jigdoll.splats.bind import bind
 from jigdoll.types import RiggedAsset
 
-LAST = 0.15
+LAST = 0.06
 """The level whose estimate is the answer: what is finer than its noise is grain."""
 DECIDED = 0.7
 """Above this noise level it is settled which action it will be, below it how well it is done."""

@@ -295,13 +295,17 @@ class State:
             self.stages = [*self.stages, {"step": self.step, "settings": settings}]
 
     def begin(self) -> None:
-        """With the weights to start from, where some are named."""
-        from jigdoll.prior.prior_pocket import open_pocket
+        """With the weights to start from, where some are named; what is of another shape than there begins anew."""
+        from jigdoll.prior.prior_pocket import stored, weights_path
 
         if self.config.start is not None:
-            stored = open_pocket(self.config.start).net.state_dict()
-            self.net.load_state_dict(stored)
-            self.average = {name: stored[name].clone() for name in self.average}
+            facts, tensors = stored(weights_path(self.config.start))
+            if facts["words"] != fingerprint():
+                raise JigdollError(f"{self.config.start} was trained on other words; train from scratch")
+            own = self.net.state_dict()
+            fitting = {name: p for name, p in tensors.items() if name in own and p.shape == own[name].shape}
+            self.net.load_state_dict(fitting, strict=False)
+            self.average = {name: p.detach().clone() for name, p in self.net.named_parameters()}
 
 
 @torch.no_grad()
