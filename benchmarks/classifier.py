@@ -133,11 +133,11 @@ def smeared(video: Tensor) -> Tensor:
     return video
 
 
-def train_classifier(count: int, epochs: int, *, seed: int, batch: int = 24) -> None:
+def train_classifier(count: int, epochs: int, *, seed: int, rate: float, again: bool, batch: int = 24) -> None:
     """A few passes over fresh clips; the learning rate falls along a cosine."""
     torch.manual_seed(0)
-    net, generator = Classifier(), torch.Generator().manual_seed(seed)
-    start, rate = time.process_time(), 2e-3
+    net, generator = load_classifier().train() if again else Classifier(), torch.Generator().manual_seed(seed)
+    start = time.process_time()
     videos, labels = make_clips(count, seed=seed)
     print(f"{count} clips in {time.process_time() - start:.0f} CPU s", flush=True)
     optimiser = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=0.02)
@@ -165,6 +165,8 @@ def main(
     clips: int = 6000,
     epochs: int = 7,
     seed: int = 1,
+    rate: float = 2e-3,
+    again: bool = False,
     quick: bool = False,
     json: Path | None = None,
 ) -> None:
@@ -175,12 +177,14 @@ def main(
         clips: How many to train on.
         epochs: How often each is seen.
         seed: Of the clips to train on; 2 is the seed of those it is judged by.
+        rate: Highest learning rate.
+        again: Train the weights that are there further, instead of new ones.
         quick: Judge fewer clips.
         json: Also write the figures to this file.
     """
     torch.set_num_threads(1)
     if train:
-        train_classifier(clips, epochs, seed=seed)
+        train_classifier(clips, epochs, seed=seed, rate=rate, again=again)
     if not WEIGHTS.exists():
         print(f"there is no {WEIGHTS.name} yet: --train makes it (about 35 CPU minutes)")
         return
