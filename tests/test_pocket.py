@@ -330,6 +330,8 @@ def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(JigdollError, match=words):
             open_pocket(path)
+        with pytest.raises(JigdollError, match=words):
+            State(TrainConfig(out=tmp_path / "new", model=TINY, start=path)).load()
 
 
 def test_samples_hang_on_the_seed_and_the_words() -> None:

@@ -85,7 +85,7 @@ class PocketNet(nn.Module):
     ) -> Float[Tensor, "batch frames height width 3"]:
         """`text` is what `self.text` makes of the words; `portrait` is who moves, in -1..1, and all zero if unknown."""
         portrait = torch.zeros_like(noisy[:, 0]) if portrait is None else portrait
-        alpha, sigma = signal_and_noise(level, shift=self.config.shift)
+        alpha, sigma = (x[:, None, None, None, None] for x in signal_and_noise(level, shift=self.config.shift))
         condition = F.silu(text + self.level(_waves(level)))
         time, rows, columns = self.places
         place = time[:, None, None] + rows[None, :, None] + columns[None, None]
@@ -98,10 +98,10 @@ class PocketNet(nn.Module):
         tokens = F.layer_norm(tokens, tokens.shape[-1:]) * (1 + scale) + shift
         # As much of the noisy video as is signal goes straight to the answer; the network adds the rest.
         sure = alpha * DEVIATION**2 / (sigma**2 + (alpha * DEVIATION) ** 2)
-        draft = sure[:, None, None, None, None] * noisy + from_patches(self.outlet(tokens), self.config)
+        draft = sure * noisy + from_patches(self.outlet(tokens), self.config)
         draft = draft + self.head(draft, noisy, portrait, condition)
         # What the noisy video still says against the draft, the less the more of it is noise.
-        against = alpha[:, None, None, None, None] * (noisy - alpha[:, None, None, None, None] * draft)
+        against = alpha * (noisy - alpha * draft)
         return draft + self.finish(draft, against, portrait, tokens, condition)
 
 

@@ -300,7 +300,7 @@ class State:
 
         if self.config.start is not None:
             facts, tensors = stored(weights_path(self.config.start))
-            if facts["words"] != fingerprint():
+            if facts.get("words") != fingerprint():
                 raise JigdollError(f"{self.config.start} was trained on other words; train from scratch")
             own = self.net.state_dict()
             fitting = {name: p for name, p in tensors.items() if name in own and p.shape == own[name].shape}
