@@ -23,7 +23,7 @@ bench: $(VENV)/.dev  ## The quick form of every benchmark.
 	for file in $(wildcard benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
 
 test-blender: $(VENV)/.dev .venv-blender/.done  ## Blender as the judge of what we read and write.
-	JIGDOLL_BLENDER_PYTHON=$(CURDIR)/.venv-blender/bin/python $(BIN)/python -m pytest tests/test_blender.py tests/test_fbx.py tests/test_bvh.py tests/test_usd.py
+	JIGDOLL_BLENDER_PYTHON=$(CURDIR)/.venv-blender/bin/python $(BIN)/python -m pytest tests/formats
 
 # torch first and alone, by its exact version: a looser wish would fetch the newest build with its CUDA packages.
 $(VENV)/.core: requirements.lock pyproject.toml

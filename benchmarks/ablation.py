@@ -28,7 +28,7 @@ from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, walk_check
 from jigdoll.pipeline import animate, open_teacher
-from jigdoll.prior.prior_pocket import open_pocket
+from jigdoll.prior.pocket.prior import open_pocket
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, to_uint8
 from jigdoll.types import Motion, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from jigdoll.errors import RepairWarning
+from jigdoll.kinematics import rest_transforms
 from jigdoll.rig.autorig import AutoRig, autorig
-from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import RiggedAsset, Skeleton
 from jigdoll.zoo import SPECIES, make

@@ -16,7 +16,7 @@ from rich.table import Table
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from jigdoll.prior.pocket_data import (
+from jigdoll.prior.pocket.data import (
     Recipe,
     between,
     bind,

@@ -25,9 +25,9 @@ from rich.table import Table
 from jigdoll import zoo
 from jigdoll.distill import loop
 from jigdoll.distill.config import DistillConfig
-from jigdoll.distill.stage import set_stage
-from jigdoll.prior.pocket_model import PocketConfig, PocketNet
-from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
+from jigdoll.distill.scene import set_stage
+from jigdoll.prior.pocket.model import PocketConfig, PocketNet
+from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
 from jigdoll.protocols import VideoPrior
 
 PARTS = {

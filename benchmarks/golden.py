@@ -33,12 +33,12 @@ TRACK = {"human": "walk", "fox": "run", "ostrich": "walk", "t_rex": "walk", "dog
 JUDGE = {
     "zoo:human": "walk",
     "zoo:fox": "run",
-    "zoo:eagle": "walk",
+    "zoo:penguin": "walk",
     "zoo:spider": "walk",
     str(FOX): "Walk",
     str(HORSE): "Walk",
 }
-RIG = ("human", "fox", "ostrich", "spider", "eagle", "snake")
+RIG = ("human", "fox", "ostrich", "spider", "dragon", "t_rex")
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from jigdoll.kinematics import forward, make_skeleton, rest_transforms
 from jigdoll.math.rotations import axis_angle_to_quaternion
 from jigdoll.math.transforms import rigid_inverse, translation
-from jigdoll.rig.kinematics import forward, make_skeleton, rest_transforms
 from jigdoll.skin.deform import deform, deform_reference
 from jigdoll.types import Pose, Skeleton, Weights
 

@@ -22,19 +22,19 @@ from rich.table import Table
 
 from jigdoll import zoo
 from jigdoll.asset.load import load_motion
-from jigdoll.export import resample
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, svg
+from jigdoll.kinematics import make_skeleton, rest_transforms
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.math.transforms import translation
+from jigdoll.motion import resample
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
-from jigdoll.physics.overlay import overlay
 from jigdoll.physics.reference import make_reference
 from jigdoll.physics.track import TrackConfig, _settle, _Window, track
 from jigdoll.render.draw import contact_sheet
-from jigdoll.rig.kinematics import make_skeleton, rest_transforms
+from jigdoll.render.sheets import overlay
 from jigdoll.rig.retarget import retarget
 from jigdoll.types import Mesh, Motion, Pose, RiggedAsset, Weights
 from jigdoll.zoo.gaits import reference_motion

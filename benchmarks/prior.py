@@ -29,14 +29,14 @@ from classifier import CLASS_OF, load_classifier, name_actions
 from jigdoll import zoo
 from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
-from jigdoll.prior.captions import negative_of
-from jigdoll.prior.lexicon import HELD_OUT_SPECIES, TRAINED_SPECIES, VERBS, inflect
-from jigdoll.prior.pocket_data import Recipe, bind, draw, legs_of, long_clip, spoil, take
-from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
-from jigdoll.prior.sample import portrait_of, sample, sheet
+from jigdoll.language.lexicon import HELD_OUT_SPECIES, TRAINED_SPECIES, VERBS, inflect
+from jigdoll.language.nouns import HOPPERS
+from jigdoll.prior.pocket.captions import negative_of
+from jigdoll.prior.pocket.data import Recipe, bind, draw, legs_of, long_clip, spoil, take
+from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
+from jigdoll.prior.sample import reference_image_of, sample, sheet
 from jigdoll.render.draw import contact_sheet
 from jigdoll.zoo.gaits import actions
-from jigdoll.zoo.gaits_style import HOPPERS
 
 LEVELS = (0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
 USED = (0.2, 0.3, 0.45, 0.6, 0.75)
@@ -88,7 +88,7 @@ class Shown:
     kind: str
     species: str
     video: Tensor
-    portrait: Tensor
+    reference_image: Tensor
 
 
 def show(options: Options) -> list[Shown]:
@@ -122,7 +122,7 @@ def errors(prior: PocketPrior, clip: Shown, prompts: list[str], level: float, se
     """The denoising error of a clip under each prompt, with the same noise."""
     clean = prior.encode(clip.video[None])
     noisy = prior.noise(clean, level, torch.Generator().manual_seed(seed))
-    guesses = prior.denoise(noisy, level, [prior.embed(prompt) for prompt in prompts], clip.portrait[None])
+    guesses = prior.denoise(noisy, level, [prior.embed(prompt) for prompt in prompts], clip.reference_image[None])
     return [float((guess - clean).square().mean()) for guess in guesses]
 
 
@@ -180,13 +180,13 @@ def named(prior: PocketPrior, *, count: int) -> dict[str, dict[str, float]]:
     net, hits = load_classifier(), {}
     for name in sorted(HELD_OUT_SPECIES):
         asset = zoo.make(name)
-        able, portrait = actions(asset), portrait_of(asset, prior)
+        able, drawn = actions(asset), reference_image_of(asset, prior)
         for action, words in CORE.items():
             if action not in able:
                 continue
             prompt = f"a {name.replace('_', ' ')} {words}"
             negative = negative_of(prompt)
-            videos = sample(prior, prompt, negative=negative, portrait=portrait, seed=7, count=count, steps=24)
+            videos = sample(prior, prompt, negative=negative, reference_image=drawn, seed=7, count=count, steps=24)
             found, _ = name_actions(net, videos)
             hits[name, action] = sum(CLASS_OF[action] == f for f in found) / count
     by_action = {action: _mean([v for (_, a), v in hits.items() if a == action]) for action in CORE}
@@ -199,11 +199,13 @@ def draw_samples(prior: PocketPrior, names: tuple[str, ...]) -> np.ndarray:
     rows, prompts = [], []
     for name in names:
         asset = zoo.make(name)
-        portrait = portrait_of(asset, prior)
+        drawn = reference_image_of(asset, prior)
         for action in actions(asset):
             (deed, _, side), article = action.partition("_"), "an" if name[0] in "aeiou" else "a"
             prompts.append(f"{article} {name} {inflect(VERBS[deed][0])[1]} {side}".strip())
-            video = sample(prior, prompts[-1], negative=negative_of(prompts[-1]), portrait=portrait, seed=7, steps=24)
+            video = sample(
+                prior, prompts[-1], negative=negative_of(prompts[-1]), reference_image=drawn, seed=7, steps=24
+            )
             rows.append(sheet(video, every=3, scale=1))
     return contact_sheet(rows, 2, prompts)
 

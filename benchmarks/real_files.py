@@ -27,9 +27,9 @@ from jigdoll.export import save
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import Verdict, judge
 from jigdoll.pipeline import animate
-from jigdoll.prior.prior_pocket import open_pocket
+from jigdoll.prior.pocket.prior import open_pocket
 from jigdoll.render.draw import contact_sheet
-from jigdoll.rig.adopt import adopt, to_adopted
+from jigdoll.rig.reparent import reparent, to_reparented
 
 FILES: dict[str, tuple[str, str, dict[str, str]]] = {
     "Fox": ("rigged/khronos/Fox.glb", "a fox", {"walks": "Walk", "runs": "Run"}),
@@ -103,8 +103,8 @@ def run(name: str, words: str, options: Options) -> tuple[Row, np.ndarray]:
     seconds, verdict = time.process_time() - start, made.verdict
     artist = None
     if words in clips:
-        adopted = adopt(asset)
-        artist = figures(judge(adopted.asset, to_adopted(adopted, asset.clips[clips[words]])))
+        reparented = reparent(asset)
+        artist = figures(judge(reparented.asset, to_reparented(reparented, asset.clips[clips[words]])))
     if options.glb:
         save(options.glb / f"{name}-{words}.glb", asset, [made.motion])
     legs = tuple(pair.alternation for pair in verdict.pairs if pair.kind == "leg")

@@ -27,8 +27,8 @@ from rich.table import Table
 
 from jigdoll.asset.load import load
 from jigdoll.errors import RepairWarning
+from jigdoll.kinematics import make_skeleton
 from jigdoll.math.transforms import translation
-from jigdoll.rig.kinematics import make_skeleton
 from jigdoll.skin.bones import bones_of
 from jigdoll.skin.rays import Rays
 from jigdoll.skin.surface import Surface, surface_of

@@ -26,11 +26,11 @@ from rich.table import Table
 
 from jigdoll.asset.load import load
 from jigdoll.errors import RepairWarning
+from jigdoll.kinematics import skin_transforms
 from jigdoll.math.rotations import rotvec_to_quaternion
 from jigdoll.render.camera import follow
-from jigdoll.render.capture import capture, likeness
 from jigdoll.render.rasterizer import default_rasterizer
-from jigdoll.rig.kinematics import skin_transforms
+from jigdoll.render.splat_asset import capture, likeness
 from jigdoll.splats.bind import bind, rebind
 from jigdoll.splats.fit import FitConfig, fit
 from jigdoll.splats.pose import pose_by_transforms, pose_reference

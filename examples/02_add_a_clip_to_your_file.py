@@ -13,8 +13,8 @@ import torch
 from jigdoll import zoo
 from jigdoll.asset.load import load
 from jigdoll.export import save
+from jigdoll.kinematics import rest_pose, rest_transforms
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_inverse, quaternion_multiply, rotvec_to_quaternion
-from jigdoll.rig.kinematics import rest_pose, rest_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Motion
 

@@ -8,8 +8,8 @@ The same gradients flow through skinning and the splat rasterizer.
 import torch
 
 from jigdoll import zoo
+from jigdoll.kinematics import forward
 from jigdoll.math.rotations import compound_to_quaternion
-from jigdoll.rig.kinematics import forward
 from jigdoll.types import Pose
 
 skeleton = zoo.make("human").skeleton

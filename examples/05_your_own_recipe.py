@@ -9,7 +9,7 @@ from jigdoll import zoo
 from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.loop import Progress, distill
 from jigdoll.judge import judge
-from jigdoll.prior.prior_pocket import open_pocket
+from jigdoll.prior.pocket.prior import open_pocket
 
 
 def watch(now: Progress) -> None:

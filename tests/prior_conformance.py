@@ -117,20 +117,20 @@ def _check_denoise(prior: VideoPrior, latents: torch.Tensor, texts: list[torch.T
 
 
 def _check_portrait(
-    prior: VideoPrior, latents: torch.Tensor, text: torch.Tensor, portrait: torch.Tensor, tolerance: float
+    prior: VideoPrior, latents: torch.Tensor, text: torch.Tensor, reference_image: torch.Tensor, tolerance: float
 ) -> None:
     noisy = prior.noise(latents, 0.6, torch.Generator().manual_seed(6))
     (without,) = prior.denoise(noisy, 0.6, [text])
-    (shown,) = prior.denoise(noisy, 0.6, [text], portrait)
+    (shown,) = prior.denoise(noisy, 0.6, [text], reference_image)
     assert shown.shape == without.shape and shown.isfinite().all()
-    if not prior.defaults.portrait:
+    if not prior.defaults.reference_image:
         torch.testing.assert_close(shown, without, rtol=0, atol=tolerance)
         return
     assert not torch.allclose(shown, without, rtol=0, atol=1e-6), "who moves makes a difference"
-    other = torch.cat([1 - portrait[:1], portrait[1:]])
+    other = torch.cat([1 - reference_image[:1], reference_image[1:]])
     (changed,) = prior.denoise(noisy, 0.6, [text], other)
     assert not torch.allclose(changed[0], shown[0], rtol=0, atol=1e-6)
     torch.testing.assert_close(changed[1], shown[1], rtol=0, atol=tolerance)
-    pair = prior.denoise(noisy, 0.6, [text, text], portrait)
+    pair = prior.denoise(noisy, 0.6, [text, text], reference_image)
     for estimate in pair:
         torch.testing.assert_close(estimate, shown, rtol=0, atol=tolerance)

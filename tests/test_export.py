@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from jigdoll.errors import JigdollError
-from jigdoll.export import ExportOptions, close_loop, in_place, prepare, resample, save
+from jigdoll.export import ExportOptions, prepare, save
 from jigdoll.math.rotations import quaternion_to_rotvec, rotvec_to_quaternion
+from jigdoll.motion import close_loop, in_place, resample
 from jigdoll.types import Motion, Pose
+from stand_ins import two_link_arm
 
 
 def steady_turn(frames: int, fps: float) -> Motion:
@@ -58,8 +60,6 @@ def test_a_rate_of_nothing_is_refused() -> None:
 
 
 def test_an_unknown_suffix_is_refused_by_name(tmp_path: Path) -> None:
-    from test_gltf import two_link_arm
-
     with pytest.raises(JigdollError, match=r"cannot write \.max; known are"):
         save(tmp_path / "a.max", two_link_arm())
     with pytest.raises(JigdollError, match="exactly one clip"):

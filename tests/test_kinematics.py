@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
+from jigdoll.kinematics import forward, make_skeleton, rest_pose, rest_transforms, skin_transforms
 from jigdoll.math.rotations import axis_angle_to_quaternion, quaternion_to_matrix
 from jigdoll.math.transforms import transform
-from jigdoll.rig.kinematics import forward, make_skeleton, rest_pose, rest_transforms, skin_transforms
 from jigdoll.types import Pose, Skeleton
 
 

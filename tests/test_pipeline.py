@@ -16,7 +16,7 @@ from jigdoll.asset.load import load, load_motion
 from jigdoll.cli import main
 from jigdoll.cli.animate import configured, options_of, setting, who_and_what
 from jigdoll.distill.config import DistillConfig
-from jigdoll.distill.stage import set_stage
+from jigdoll.distill.scene import set_stage
 from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
 from jigdoll.formats.joints import free_skeleton
 from jigdoll.protocols import VideoPrior
@@ -45,7 +45,7 @@ class StandIn:
         return (1 - level) * latents + level * torch.randn(latents.shape, generator=generator)
 
     def denoise(
-        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], reference_image: Tensor | None = None
     ) -> list[Tensor]:
         return [(noisy / (1 - level) - 0.01 * float(text.sum())).clamp(-1, 1) for text in texts]
 

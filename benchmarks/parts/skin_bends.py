@@ -7,8 +7,8 @@ import numba
 import numpy as np
 import torch
 
+from jigdoll.kinematics import rest_pose, skin_transforms
 from jigdoll.math.rotations import axis_angle_to_quaternion
-from jigdoll.rig.kinematics import rest_pose, skin_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.skin.closest import LEAF, build_tree
 from jigdoll.skin.deform import deform

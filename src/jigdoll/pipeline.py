@@ -14,26 +14,27 @@ import torch
 
 from jigdoll.asset.load import load
 from jigdoll.asset.normalize import Axis
+from jigdoll.character import rig_asset
 from jigdoll.distill.config import DistillConfig
+from jigdoll.distill.foot_lock import plant
 from jigdoll.distill.loop import Distilled, Progress, distill
-from jigdoll.distill.plant import plant
-from jigdoll.distill.stage import Stage, choose_shot, set_stage
-from jigdoll.distill.stage import film as shoot
+from jigdoll.distill.scene import Stage, choose_shot, set_stage
+from jigdoll.distill.scene import film as shoot
 from jigdoll.distill.trajectory import to_motion
 from jigdoll.errors import JigdollError, MissingExtra
-from jigdoll.export import close_loop, resample, save
+from jigdoll.export import save
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
+from jigdoll.kinematics import forward
+from jigdoll.language.read import explain, read
+from jigdoll.motion import close_loop, resample
 from jigdoll.physics.bodies import Bodies, make_bodies
-from jigdoll.prior.captions import in_plain_words, negative_of
-from jigdoll.prior.prior_pocket import PocketPrior, open_pocket
-from jigdoll.prior.text import explain, read
+from jigdoll.prior.pocket.captions import in_plain_words, negative_of
+from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
 from jigdoll.protocols import TextTo3D, VideoPrior
 from jigdoll.render.draw import contact_sheet
-from jigdoll.rig.adopt import adopt, to_original
-from jigdoll.rig.kinematics import forward
-from jigdoll.rigging import rig_asset
+from jigdoll.rig.reparent import reparent, to_original
 from jigdoll.runs import ProgressFile, Run, open_run
 from jigdoll.splats.bind import bind
 from jigdoll.types import Motion, RiggedAsset
@@ -50,7 +51,7 @@ PREFERENCE = 10.0
 
 
 @dataclass(frozen=True)
-class Frame:
+class AxisHints:
     """How a file's axes and unit are to be read; None is a guess."""
 
     up: Axis | None = None
@@ -90,7 +91,7 @@ def animate(
     tries: int = 1,
     physics: bool = False,
     settings: DistillConfig = DistillConfig(),
-    frame: Frame = Frame(),
+    axes: AxisHints = AxisHints(),
     make_character: TextTo3D = character_from_text,
     progress: Report = lambda fraction, what: None,
 ) -> Animation:
@@ -100,35 +101,35 @@ def animate(
     again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
-    `settings` has everything else about the distillation. `frame` tells how a file is to be read where the guess is
+    `settings` has everything else about the distillation. `axes` tells how a file is to be read where the guess is
     wrong.
     """
     if physics:
         check_physics()
     progress(0.0, "opening the character")
-    asset = open_character(character, prompt, seed=character_seed, frame=frame, make_character=make_character)
+    asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
-    teacher = open_teacher(prior)
+    video_prior = named_prior(prior)
     config = replace(settings, seed=seed, tries=tries, loop=loop, seconds=seconds or settings.seconds)
     words = prompt
-    if prior == "pocket" or isinstance(teacher, PocketPrior):
+    if prior == "pocket" or isinstance(video_prior, PocketPrior):
         words = in_plain_words(prompt)
         if config.negative_prompt is None:
             config = replace(config, negative_prompt=negative_of(prompt))
         if note := explain(read(prompt)):
             warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
     request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
-    request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(frame), **asdict(config)}
-    adopted = adopt(asset)
-    body = adopted.asset
+    request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(axes), **asdict(config)}
+    reparented = reparent(asset)
+    body = reparented.asset
     bodies = make_bodies(body) if physics else None  # refuses now what cannot stand
     splats = bind(body, count=config.splats, seed=0)
-    stage = set_stage(body, words, teacher, config, splats=splats)
+    stage = set_stage(body, words, video_prior, config, splats=splats)
     with _folder(out, request) as run:
         distilled = distill(
             body,
             words,
-            teacher,
+            video_prior,
             config,
             checkpoint=run.checkpoint if run else None,
             progress=_watch(run, config, lambda share, what: progress(0.1 + 0.75 * share, what)),
@@ -141,7 +142,7 @@ def animate(
             before = replace(motion, name="before physics")
             motion = performed(body, motion, bodies=bodies, loop=loop, run=run, progress=progress)
         verdict = judge(body, motion, reference=before, bodies=bodies)
-        motion = to_original(adopted, motion)
+        motion = to_original(reparented, motion)
         files = write_results(run, asset, motion, verdict, distilled, progress=progress) if run else {}
     progress(1.0, "done")
     return Animation(asset, motion, prompt, verdict, distilled, files)
@@ -152,7 +153,7 @@ def open_character(
     prompt: str,
     *,
     seed: int = 0,
-    frame: Frame = Frame(),
+    axes: AxisHints = AxisHints(),
     make_character: TextTo3D = character_from_text,
 ) -> RiggedAsset:
     """The character that is meant: a file, a built-in one (`zoo:fox`), an asset itself, or one made from the prompt."""
@@ -162,7 +163,7 @@ def open_character(
         return make_character(prompt, seed=seed)
     if isinstance(character, str) and character.startswith("zoo:"):
         return make(character.removeprefix("zoo:"), seed=seed)
-    return load(Path(character), up=frame.up, forward=frame.forward, scale=frame.scale)
+    return load(Path(character), up=axes.up, forward=axes.forward, scale=axes.scale)
 
 
 def rigged(asset: RiggedAsset, *, progress: Report = lambda fraction, what: None) -> RiggedAsset:
@@ -174,7 +175,7 @@ def rigged(asset: RiggedAsset, *, progress: Report = lambda fraction, what: None
     return made
 
 
-def open_teacher(prior: str | VideoPrior) -> VideoPrior:
+def named_prior(prior: str | VideoPrior) -> VideoPrior:
     """The video prior of that name."""
     if not isinstance(prior, str):
         return prior
@@ -257,10 +258,12 @@ def preference(stage: Stage, motion: Motion) -> float:
     right = wrong = 0.0
     for share in (0.2, 0.4, 0.6, 0.8):
         level = low + share * (high - low)
-        seen, portrait = shoot(stage, T_world_joint, choose_shot(stage, generator))
+        seen, reference_image = shoot(stage, T_world_joint, choose_shot(stage, generator))
         clean = stage.prior.encode(seen)
         noisy = stage.prior.noise(clean, level, generator)
-        wanted, unwanted = stage.prior.denoise(noisy, level, [stage.texts.wanted, stage.texts.unwanted], portrait)
+        wanted, unwanted = stage.prior.denoise(
+            noisy, level, [stage.texts.wanted, stage.texts.unwanted], reference_image
+        )
         right += float((wanted - clean).square().mean())
         wrong += float((unwanted - clean).square().mean())
     return (wrong - right) / max(wrong + right, 1e-12)

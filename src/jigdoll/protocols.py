@@ -53,11 +53,12 @@ class VideoPrior(Protocol):
         noisy: Tensor,
         level: float,
         texts: Sequence[Tensor],
-        portrait: Float[Tensor, "views height width 3"] | None = None,
+        reference_image: Float[Tensor, "views height width 3"] | None = None,
     ) -> list[Tensor]:
         """One estimate of the clean latents per text, without gradient.
 
-        `portrait` shows in 0..1 who moves, at rest where the video begins; a model that knows only words ignores it.
+        `reference_image` shows in 0..1 who moves, at rest where the video begins; a model that knows only words
+        ignores it.
         """
         ...
 

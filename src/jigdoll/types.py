@@ -269,5 +269,5 @@ class PriorDefaults:
     """What the guided text is set against."""
     form: Literal["sds", "csd", "flow", "fit"] = "sds"
     """The form of guidance that suits the prior (see `distill.guidance`)."""
-    portrait: bool = False
-    """Whether `denoise` also looks at the character at rest (`render.draw.draw_portrait`)."""
+    reference_image: bool = False
+    """Whether `denoise` also looks at the character at rest (`render.draw.draw_reference_image`)."""

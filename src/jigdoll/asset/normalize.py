@@ -10,7 +10,8 @@ from torch import Tensor
 
 from jigdoll.asset.orientation import guess_frame
 from jigdoll.errors import JigdollError, RepairWarning
-from jigdoll.formats.joints import free_skeleton, world_rest
+from jigdoll.formats.joints import free_skeleton
+from jigdoll.kinematics import world_rest
 from jigdoll.math.transforms import apply, transform
 from jigdoll.types import Motion, Pose, RiggedAsset, Skeleton
 

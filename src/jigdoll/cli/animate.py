@@ -74,9 +74,9 @@ def animate(
         out = out or Path("animations") / pipeline.folder_name(character, prompt)
         config = configured(settings, paper=paper, iterations=iterations)
         options: dict[str, Any] = {"prior": prior, "seconds": seconds, "fps": fps, "loop": loop, "seed": seed}
-        frame = pipeline.Frame(up, forward, scale)
+        axes = pipeline.AxisHints(up, forward, scale)
         options |= {"character_seed": character_seed, "tries": tries, "physics": physics}
-        options |= {"settings": config, "frame": frame}
+        options |= {"settings": config, "axes": axes}
     try:
         with progress_bar() as progress:
             made = pipeline.animate(character, prompt, out=out, progress=progress, **options)
@@ -177,7 +177,7 @@ def options_of(folder: Path) -> tuple[str | None, str, dict[str, Any]]:
     from typing import get_type_hints
 
     from jigdoll.distill.config import DistillConfig
-    from jigdoll.pipeline import Frame
+    from jigdoll.pipeline import AxisHints
     from jigdoll.runs import read_request
 
     request = read_request(folder)
@@ -187,7 +187,7 @@ def options_of(folder: Path) -> tuple[str | None, str, dict[str, Any]]:
         config = DistillConfig(**stored)
         names = ("prior", "seconds", "fps", "loop", "seed", "character_seed", "tries", "physics")
         options = {name: request[name] for name in names}
-        frame = Frame(request["up"], request["forward"], request["scale"])
-        return request["character"], request["prompt"], options | {"settings": config, "frame": frame}
+        axes = AxisHints(request["up"], request["forward"], request["scale"])
+        return request["character"], request["prompt"], options | {"settings": config, "axes": axes}
     except (KeyError, TypeError, ValueError) as error:
         raise JigdollError(f"{folder}: its config.json is not that of an animation ({error})") from error

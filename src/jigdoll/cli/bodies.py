@@ -49,11 +49,11 @@ def rig(
         picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.
         save_markers: Write the joints that were found as such a JSON file, to correct by hand and give back.
     """
+    from jigdoll.character import rig_asset
     from jigdoll.export import WRITABLE, save
-    from jigdoll.gallery import rig_sheet
-    from jigdoll.rig.kinematics import rest_transforms
-    from jigdoll.rig.markers import read_markers, write_markers
-    from jigdoll.rigging import rig_asset
+    from jigdoll.kinematics import rest_transforms
+    from jigdoll.render.sheets import rig_sheet
+    from jigdoll.rig.autorig.markers import read_markers, write_markers
 
     check_target(target, WRITABLE)
     asset = open_character(source, up=up, forward=forward, scale=scale)
@@ -101,9 +101,9 @@ def skin(
         max_influences: Joints per vertex; GLB files hold four.
         picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.
     """
+    from jigdoll.character import reskin
     from jigdoll.export import WRITABLE, save
-    from jigdoll.gallery import rig_sheet
-    from jigdoll.rigging import reskin
+    from jigdoll.render.sheets import rig_sheet
 
     check_target(target, WRITABLE)
     asset = open_character(source, up=up, forward=forward, scale=scale)
@@ -135,7 +135,7 @@ def splat(
         with_weights: Keep the skin weights in extra columns (viewers ignore them).
     """
     from jigdoll.formats import ply
-    from jigdoll.render.capture import likeness, splat_asset
+    from jigdoll.render.splat_asset import likeness, splat_asset
     from jigdoll.splats.bind import bind
     from jigdoll.splats.fit import FitConfig
 

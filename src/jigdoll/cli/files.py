@@ -131,7 +131,7 @@ def render(
         skeleton: Draw the bones over the picture.
         frames: Pictures on a contact sheet.
     """
-    from jigdoll.gallery import film
+    from jigdoll.render.sheets import film
 
     asset = open_character(source, up=up, forward=forward, scale=scale, fps=fps)
     motion = motion_of(asset, source, clip=clip, action=action, fps=fps, seconds=seconds)

@@ -21,9 +21,9 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     """
     from rich.table import Table
 
-    from jigdoll.prior.lexicon import VERBS
+    from jigdoll.language.lexicon import VERBS
+    from jigdoll.prior.pocket.prior import facts_of, weights_path
     from jigdoll.prior.prior_diffusers.catalogue import CATALOGUE
-    from jigdoll.prior.prior_pocket import facts_of, weights_path
 
     facts, path = facts_of(weights), weights_path(weights)
     if as_json:
@@ -82,10 +82,10 @@ def prior_sample(
     """
     from jigdoll.errors import JigdollError
     from jigdoll.formats import video
-    from jigdoll.prior.captions import negative_of
-    from jigdoll.prior.prior_pocket import open_pocket
-    from jigdoll.prior.sample import portrait_of, sample, sheet
-    from jigdoll.prior.text import explain, read
+    from jigdoll.language.read import explain, read
+    from jigdoll.prior.pocket.captions import negative_of
+    from jigdoll.prior.pocket.prior import open_pocket
+    from jigdoll.prior.sample import reference_image_of, sample, sheet
     from jigdoll.zoo.from_text import character_from_text
 
     check_target(out, (".mp4", ".gif", ".webp", ".png"))
@@ -98,13 +98,13 @@ def prior_sample(
     against = negative_of(prompt) if negative is None else negative
     pocket = open_pocket(weights)
     named = not words_only and read(prompt).noun is not None
-    portrait = portrait_of(character_from_text(prompt), pocket) if named else None
+    reference_image = reference_image_of(character_from_text(prompt), pocket) if named else None
     with progress_bar() as progress:
         videos = sample(
             pocket,
             prompt,
             negative=against,
-            portrait=portrait,
+            reference_image=reference_image,
             seed=seed,
             count=count,
             steps=steps,

@@ -66,8 +66,9 @@ def track(
         fps: Frames per second that the clip is brought to.
         seconds: Length of a built-in gait.
     """
-    from jigdoll.export import WRITABLE, resample, save
+    from jigdoll.export import WRITABLE, save
     from jigdoll.judge.report import write_report
+    from jigdoll.motion import resample
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
     from jigdoll.physics.track import TrackConfig
     from jigdoll.physics.track import track as follow
@@ -107,8 +108,8 @@ def track(
 
 def _film(video: Path, asset: "RiggedAsset", done: "Tracked") -> None:
     from jigdoll.formats import video as films
-    from jigdoll.physics.overlay import overlay
     from jigdoll.render.draw import contact_sheet
+    from jigdoll.render.sheets import overlay
 
     frames = overlay(asset, done.reference, done.motion)
     if video.suffix.lower() == ".png":

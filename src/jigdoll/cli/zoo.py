@@ -78,7 +78,7 @@ def zoo_sheet(
         size: Width and height of one picture [px].
         columns: Characters per row; each takes two pictures.
     """
-    from jigdoll.gallery import zoo_sheet as draw_sheet
+    from jigdoll.render.sheets import zoo_sheet as draw_sheet
 
     with progress_bar() as progress:
         said(draw_sheet(target, action=action, seed=seed, size=size, columns=columns, progress=progress))

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from jigdoll.distill.tempo import GRAVITY, Tempo
 from jigdoll.distill.tempo import leg_length as leg_length_of
+from jigdoll.kinematics import rest_transforms
 from jigdoll.math.transforms import apply, rigid_inverse
-from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Limb, RiggedAsset, Skeleton
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from jigdoll.distill.stage import Stage
+from jigdoll.distill.scene import Stage
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import atomic_write, read_limited
 

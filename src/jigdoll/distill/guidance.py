@@ -43,14 +43,14 @@ def guide(
     scale: float,
     generator: torch.Generator,
     still: Tensor | None = None,
-    portrait: Tensor | None = None,
+    reference_image: Tensor | None = None,
 ) -> Tensor:
     """The gradient of the latents at one noise level, without gradient itself.
 
     `still` are the latents of the same character that does not move: what the prior would change about them has nothing
     to do with the motion and is taken off (same noise, same level).
     """
-    clean, how = latents.detach(), {"form": form, "level": level, "scale": scale, "portrait": portrait}
+    clean, how = latents.detach(), {"form": form, "level": level, "scale": scale, "reference_image": reference_image}
     state = generator.get_state()
     noisy = prior.noise(clean, level, generator)
     gradient = gradient_of(prior, clean, noisy, texts, **how)
@@ -72,7 +72,7 @@ def gradient_of(
     form: Form,
     level: float,
     scale: float,
-    portrait: Tensor | None = None,
+    reference_image: Tensor | None = None,
 ) -> Tensor:
     """What each form makes of the prior's estimates.
 
@@ -81,9 +81,9 @@ def gradient_of(
     flow: the difference of velocities v_hat - v = (z - z_hat) / sigma, guided against the negative text.
     """
     if form == "sds":
-        wanted, null = prior.denoise(noisy, level, [texts.wanted, texts.null], portrait)
+        wanted, null = prior.denoise(noisy, level, [texts.wanted, texts.null], reference_image)
         return clean - guided(wanted, null, scale)
-    wanted, unwanted = prior.denoise(noisy, level, [texts.wanted, texts.unwanted], portrait)
+    wanted, unwanted = prior.denoise(noisy, level, [texts.wanted, texts.unwanted], reference_image)
     if form == "csd":
         return scale * (unwanted - wanted)
     _, sigma = prior.signal_and_noise(level)
@@ -104,14 +104,14 @@ def finish(
     steps: int,
     scale: float,
     generator: torch.Generator,
-    portrait: Tensor | None = None,
+    reference_image: Tensor | None = None,
 ) -> Tensor:
     """Noise a render to a level and let the prior finish it in guided DDIM steps: a target for `fit`."""
     noisy = prior.noise(latents.detach(), level, generator)
     levels: list[float] = torch.linspace(level, 0.0, steps + 1).tolist()
     estimate = latents.detach()
     for here, there in pairwise(levels):
-        wanted, unwanted = prior.denoise(noisy, here, [texts.wanted, texts.unwanted], portrait)
+        wanted, unwanted = prior.denoise(noisy, here, [texts.wanted, texts.unwanted], reference_image)
         estimate = guided(wanted, unwanted, scale)
         alpha, sigma = prior.signal_and_noise(here)
         alpha_next, sigma_next = prior.signal_and_noise(there)

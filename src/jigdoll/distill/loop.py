@@ -15,13 +15,13 @@ from jigdoll.distill.checkpoint import Finished, Record, State, read_record, wri
 from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.guidance import finish, guide, surrogate
 from jigdoll.distill.losses import Moment, losses
-from jigdoll.distill.stage import Shot, Stage, choose_shot, film, set_stage
+from jigdoll.distill.scene import Shot, Stage, choose_shot, film, set_stage
 from jigdoll.distill.tempo import Tempo
 from jigdoll.distill.trajectory import Controls, Trajectory, controls, glide_pose, pose_of, to_motion
 from jigdoll.errors import JigdollError
+from jigdoll.kinematics import forward
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.draw import contact_sheet, to_uint8
-from jigdoll.rig.kinematics import forward
 from jigdoll.types import Motion, RiggedAsset, SkinnedGaussians
 
 BETAS = (0.9, 0.99)
@@ -126,13 +126,13 @@ def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "view
         T_world_joint = forward(stage.trajectory.skeleton, pose_of(stage.trajectory, moved))
         terms, strength = _demands(stage, moved, T_world_joint, state.step), 0.0
         if asks:
-            video, portrait = film(stage, T_world_joint, shot)
+            video, reference_image = film(stage, T_world_joint, shot)
             latents = stage.prior.encode(video)
             if stage.config.form == "fit":
-                target = _target(stage, latents, portrait, level, generator) if target is None else target
+                target = _target(stage, latents, reference_image, level, generator) if target is None else target
                 gradient = latents.detach() - target
             else:
-                gradient = _gradient(stage, latents, portrait, level, state.step, shot, generator)
+                gradient = _gradient(stage, latents, reference_image, level, state.step, shot, generator)
             terms["prior"] = surrogate(latents, gradient)
             # The surrogate's value means nothing; the size of its gradient does.
             strength = float(gradient.square().mean().sqrt())
@@ -146,7 +146,7 @@ def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "view
 def _gradient(
     stage: Stage,
     latents: Tensor,
-    portrait: Tensor | None,
+    reference_image: Tensor | None,
     level: float,
     step: int,
     shot: Shot,
@@ -165,11 +165,13 @@ def _gradient(
         scale=scale,
         generator=generator,
         still=still,
-        portrait=portrait,
+        reference_image=reference_image,
     )
 
 
-def _target(stage: Stage, latents: Tensor, portrait: Tensor | None, level: float, generator: torch.Generator) -> Tensor:
+def _target(
+    stage: Stage, latents: Tensor, reference_image: Tensor | None, level: float, generator: torch.Generator
+) -> Tensor:
     config = stage.config
     assert config.guidance is not None
     return finish(
@@ -180,7 +182,7 @@ def _target(stage: Stage, latents: Tensor, portrait: Tensor | None, level: float
         steps=config.fit_steps,
         scale=config.guidance,
         generator=generator,
-        portrait=portrait,
+        reference_image=reference_image,
     )
 
 

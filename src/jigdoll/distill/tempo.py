@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.kinematics import rest_transforms
+from jigdoll.language.nouns import HEAVY, HOPPERS
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Skeleton
-from jigdoll.zoo.gaits_style import HEAVY, HOPPERS
 
 GRAVITY = 9.81
 Family = Literal["walk", "run", "jump", "dance", "fly", "still"]

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from jigdoll.distill.tempo import GRAVITY, leg_length
 from jigdoll.errors import JigdollError
+from jigdoll.kinematics import rest_transforms
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_to_compound
-from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import with_default_limits
 from jigdoll.types import Motion, Pose, Skeleton

@@ -1,4 +1,4 @@
-"""Joints as files give them: names made unique, rest transforms, skeletons without limits."""
+"""Joints as files give them: names made unique, skeletons without limits."""
 
 import warnings
 from collections.abc import Sequence
@@ -8,15 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import RepairWarning
+from jigdoll.kinematics import world_rest
 from jigdoll.types import Skeleton
-
-
-def world_rest(parents: Sequence[int], T_parent_joint: Float[Tensor, "joints 4 4"]) -> Float[Tensor, "joints 4 4"]:
-    """`T_world_joint` at rest of joints that come after their parents."""
-    world: list[Tensor] = []
-    for joint, parent in enumerate(parents):
-        world.append(T_parent_joint[joint] if parent < 0 else world[parent] @ T_parent_joint[joint])
-    return torch.stack(world)
 
 
 def free_skeleton(

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from jigdoll.formats.joints import free_skeleton, unique_names
-from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
+from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.math.transforms import polar, split_scale
 from jigdoll.types import Motion, Pose, Skeleton
 
@@ -70,20 +70,3 @@ def world_to_motion(
         scales=torch.tensor(scales, dtype=torch.float32) if scaled else None,
     )
     return Motion(pose, fps, name)
-
-
-def motion_to_world(skeleton: Skeleton, motion: Motion) -> np.ndarray:
-    """World transforms [frames joints 4 4] of a motion in float64: what the files of other programs are made from."""
-    pose = motion.pose
-    local = np.tile(np.eye(4), (len(motion), len(skeleton), 1, 1))
-    linear = quaternion_to_matrix(pose.rotations.double()).numpy()
-    local[..., :3, :3] = linear if pose.scales is None else linear * pose.scales.double().numpy()[..., None, :]
-    if pose.offsets is not None:
-        local[..., :3, 3] = pose.offsets.double().numpy()
-    local = skeleton.T_parent_joint.double().numpy() @ local
-    local[:, 0, :3, 3] += pose.root.double().numpy()
-    world = local.copy()
-    for joint, parent in enumerate(skeleton.parents):
-        if parent >= 0:
-            world[:, joint] = world[:, parent] @ local[:, joint]
-    return world

@@ -16,9 +16,10 @@ import torch
 
 from jigdoll.errors import FileFormatError, MissingExtra, RepairWarning
 from jigdoll.formats.files import atomic_write, read_limited
-from jigdoll.formats.joints import free_skeleton, unique_names, world_rest
+from jigdoll.formats.joints import free_skeleton, unique_names
 from jigdoll.formats.polygons import triangulate
 from jigdoll.formats.rest import rigid_rest, skeleton_of, world_to_motion
+from jigdoll.kinematics import world_rest
 from jigdoll.math.colors import linear_to_srgb, srgb_to_linear
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
 from jigdoll.types import Mesh, Motion, RiggedAsset, Skeleton, Source, Weights

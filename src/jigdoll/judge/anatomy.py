@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from scipy.spatial import KDTree
 
-from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.kinematics import rest_transforms
 from jigdoll.rig.limbs import find_limbs, read_name
 from jigdoll.types import Limb, RiggedAsset, Skeleton
 

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from jigdoll.judge.anatomy import Body, study
 from jigdoll.judge.trace import Trace
-from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.kinematics import rest_transforms
 from jigdoll.rig.limits import clamp_angles, compound_angles, with_default_limits
 from jigdoll.types import Motion, RiggedAsset, Skeleton
 

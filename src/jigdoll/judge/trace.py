@@ -9,8 +9,8 @@ from numpy import ndarray
 
 from jigdoll.errors import JigdollError
 from jigdoll.judge.anatomy import Body
+from jigdoll.kinematics import forward, rest_transforms
 from jigdoll.math.transforms import rigid_inverse
-from jigdoll.rig.kinematics import forward, rest_transforms
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, RiggedAsset, Weights
 

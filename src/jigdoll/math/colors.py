@@ -2,6 +2,9 @@
 
 import numpy as np
 
+Color = tuple[float, float, float]
+"""sRGB in 0..1."""
+
 
 def srgb_to_linear(color: np.ndarray) -> np.ndarray:
     """Stored values in 0..1 to light."""

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from jigdoll.errors import RigError
+from jigdoll.kinematics import rest_transforms
 from jigdoll.math.transforms import apply, rigid_inverse, transform
-from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Limb, RiggedAsset, Skeleton
 

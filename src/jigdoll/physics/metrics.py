@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from jigdoll.kinematics import forward
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_inverse,
@@ -24,7 +25,6 @@ from jigdoll.math.transforms import apply
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.gains import GRAVITY
 from jigdoll.physics.reference import in_double
-from jigdoll.rig.kinematics import forward
 from jigdoll.types import Motion, Pose, Skeleton
 
 TOUCH = 0.008

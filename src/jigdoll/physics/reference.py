@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError, RepairWarning
+from jigdoll.kinematics import forward
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_inverse,
@@ -19,7 +20,6 @@ from jigdoll.math.rotations import (
 )
 from jigdoll.math.transforms import apply, transform
 from jigdoll.physics.bodies import Bodies
-from jigdoll.rig.kinematics import forward
 from jigdoll.types import Motion, Pose, Skeleton
 
 LEAP = 0.12

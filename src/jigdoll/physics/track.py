@@ -11,16 +11,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.kinematics import forward
 from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.bodies_to_motion import to_motion
 from jigdoll.physics.checkpoint import Checkpoint
 from jigdoll.physics.controls import about_axes, base_controls, drive_torques, help_torques, spline_basis
 from jigdoll.physics.gains import Gains, Stiffness, choose_gains
-from jigdoll.physics.measure import Measure
 from jigdoll.physics.metrics import joint_torques
-from jigdoll.physics.performance import to_motion
 from jigdoll.physics.reference import Reference, check_clip, make_reference
+from jigdoll.physics.tracking_loss import Measure
 from jigdoll.protocols import PhysicsEngine
-from jigdoll.rig.kinematics import forward
 from jigdoll.types import Motion, Pose, RiggedAsset
 
 Progress = Callable[[float, str], None]

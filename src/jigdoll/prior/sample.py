@@ -26,7 +26,7 @@ def sample(
     prompt: str,
     *,
     negative: str = "",
-    portrait: Float[Tensor, "height width 3"] | None = None,
+    reference_image: Float[Tensor, "height width 3"] | None = None,
     seed: int = 0,
     count: int = 1,
     steps: int = 32,
@@ -42,7 +42,7 @@ def sample(
     generator = torch.Generator().manual_seed(seed)
     noisy = torch.randn(count, defaults.frames, defaults.height, defaults.width, 3, generator=generator)
     wanted, unwanted, nothing = (prior.embed(words) for words in (prompt, negative, ""))
-    who = None if portrait is None else portrait.expand(count, *portrait.shape)
+    who = None if reference_image is None else reference_image.expand(count, *reference_image.shape)
     levels = torch.linspace(0.98, LAST, steps + 1).tolist()
     clean = noisy
     for i, (level, lower) in enumerate(pairwise(levels)):
@@ -56,7 +56,7 @@ def sample(
     return 0.5 * clean + 0.5
 
 
-def portrait_of(
+def reference_image_of(
     asset: RiggedAsset, prior: VideoPrior, *, azimuth: float = 80.0, elevation: float = 9.0
 ) -> Float[Tensor, "height width 3"]:
     """The character at rest as the prior likes to see it, to sample videos of it."""

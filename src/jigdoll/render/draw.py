@@ -10,6 +10,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.kinematics import forward, rest_pose, skin_transforms
 from jigdoll.math.transforms import apply
 from jigdoll.protocols import Rasterizer
 from jigdoll.render.camera import fit_orbit, follow
@@ -24,9 +25,8 @@ from jigdoll.render.ground import (
     quiet_ground,
 )
 from jigdoll.render.mesh import Look, render_mesh
+from jigdoll.render.motion_colors import by_motion, heading_of, in_clay
 from jigdoll.render.rasterizer import default_rasterizer
-from jigdoll.render.tints import by_motion, heading_of, in_clay
-from jigdoll.rig.kinematics import forward, rest_pose, skin_transforms
 from jigdoll.rig.limbs import read_name
 from jigdoll.skin.deform import deform, deform_mesh
 from jigdoll.splats.bind import bind
@@ -152,7 +152,7 @@ def draw_splats(
     return composite(rasterizer(gaussians, camera), _background(shape, None, camera, style, ground)), camera
 
 
-def draw_portrait(
+def draw_reference_image(
     splats: SkinnedGaussians,
     transforms: Float[Tensor, "frames joints 4 4"],
     *,

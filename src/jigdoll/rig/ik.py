@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jigdoll.errors import RigError
+from jigdoll.kinematics import rest_transforms
 from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.types import Skeleton
 
 STRAIGHT = math.radians(3.0)

@@ -8,7 +8,7 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.kinematics import rest_transforms
 from jigdoll.types import Limb, Skeleton
 
 Kind = Literal["leg", "arm", "wing", "head", "tail", "spine"]

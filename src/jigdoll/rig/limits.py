@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.kinematics import rest_transforms
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_to_compound
-from jigdoll.rig.kinematics import rest_transforms
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Limb, Pose, Skeleton
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
-from jigdoll.rig.kinematics import rest_transforms
+from jigdoll.kinematics import rest_transforms
 from jigdoll.skin.rays import Rays
 from jigdoll.types import Skeleton
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import RigError
-from jigdoll.rig.kinematics import skin_transforms
+from jigdoll.kinematics import skin_transforms
 from jigdoll.types import Pose, RiggedAsset, Weights
 
 

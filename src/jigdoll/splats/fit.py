@@ -15,7 +15,7 @@ from torch import Tensor
 from jigdoll.errors import JigdollError
 from jigdoll.protocols import Rasterizer
 from jigdoll.splats.bind import FLATNESS, unbound
-from jigdoll.splats.likeness import picture_loss
+from jigdoll.splats.image_loss import picture_loss
 from jigdoll.splats.pose import covariances
 from jigdoll.types import Camera, Gaussians, Mesh, SkinnedGaussians
 

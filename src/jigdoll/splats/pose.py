@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import RigError
+from jigdoll.kinematics import skin_transforms
 from jigdoll.math.rotations import quaternion_to_matrix
-from jigdoll.rig.kinematics import skin_transforms
 from jigdoll.skin.threads import on_torch_threads
 from jigdoll.types import Gaussians, Pose, Skeleton, SkinnedGaussians, Weights
 

@@ -9,10 +9,10 @@ import torch
 from jigdoll.errors import JigdollError
 from jigdoll.types import Mesh, RiggedAsset
 from jigdoll.zoo.bodies import BODIES
+from jigdoll.zoo.bodies.morphs import MORPHS
+from jigdoll.zoo.bodies.palettes import PALETTES
 from jigdoll.zoo.implicit import distance
-from jigdoll.zoo.morphs import MORPHS
 from jigdoll.zoo.paint import Canvas, Palette
-from jigdoll.zoo.palettes import PALETTES
 from jigdoll.zoo.polygonize import Lens, edge_lengths, polygonize
 from jigdoll.zoo.sculpt import Girth, Sculptor
 from jigdoll.zoo.skeleton import build_skeleton

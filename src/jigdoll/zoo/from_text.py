@@ -9,14 +9,14 @@ from difflib import get_close_matches
 import torch
 
 from jigdoll.errors import JigdollError, RepairWarning
+from jigdoll.language.looks import COLORS, LIKENESSES, OWN_COLORS, SHAPES, SIZES
+from jigdoll.language.nouns import GENERIC, GROUPS, KIN, NAMES, SPECIES_OF, TYPICAL, family_of, plural
+from jigdoll.language.phrases import find_phrases, tokens_of
 from jigdoll.types import RiggedAsset
 from jigdoll.zoo.assemble import assemble
-from jigdoll.zoo.looks import COLORS, LIKENESSES, OWN_COLORS, SHAPES, SIZES
-from jigdoll.zoo.morphs import MORPHS
-from jigdoll.zoo.nouns import GENERIC, GROUPS, KIN, NAMES, SPECIES_OF, TYPICAL, family_of, plural
+from jigdoll.zoo.bodies.morphs import MORPHS
+from jigdoll.zoo.bodies.palettes import PALETTES
 from jigdoll.zoo.paint import Color, Palette
-from jigdoll.zoo.palettes import PALETTES
-from jigdoll.zoo.phrases import find_phrases, tokens_of
 from jigdoll.zoo.species import SPECIES, species_named
 from jigdoll.zoo.variation import Build, sample_build, sample_palette
 

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy import ndarray
 
+from jigdoll.math.colors import Color
 from jigdoll.zoo.sculpt import Sculptor
 
-Color = tuple[float, float, float]
+__all__ = ["Canvas", "Color", "Palette"]
+
 Palette = Mapping[str, Color]
 """Colours by region, sRGB in 0..1; `coat` paints what has no colour of its own."""
 

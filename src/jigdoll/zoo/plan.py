@@ -7,10 +7,9 @@ kinematics knows which way a knee folds.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
-Family = Literal["quadruped", "lizard", "dragon", "humanoid", "biped", "insect", "spider"]
-FAMILIES: tuple[Family, ...] = ("quadruped", "lizard", "dragon", "humanoid", "biped", "insect", "spider")
+from jigdoll.language.nouns import BodyFamily
+
 Line = tuple[tuple[float, float], ...]
 """Points (y, z) of the middle plane."""
 Chain = tuple[tuple[float, float, float], ...]
@@ -22,7 +21,7 @@ class Species:
     """The joints of one character at rest [m], world."""
 
     name: str
-    family: Family
+    family: BodyFamily
     spine: Line
     """`pelvis`, `spine_1` ..., `chest`."""
     neck: Line

@@ -3,11 +3,12 @@
 from difflib import get_close_matches
 
 from jigdoll.errors import JigdollError
-from jigdoll.zoo.plan import FAMILIES, Chain, Family, Line, Species
+from jigdoll.language.nouns import FAMILIES, BodyFamily
+from jigdoll.zoo.plan import Chain, Line, Species
 from jigdoll.zoo.species_others import BIPEDS, HUMANOIDS, MANY_LEGGED, REPTILES
 from jigdoll.zoo.species_quadrupeds import QUADRUPEDS
 
-__all__ = ["FAMILIES", "SPECIES", "TABLE", "Chain", "Family", "Line", "Species", "species_named"]
+__all__ = ["FAMILIES", "SPECIES", "TABLE", "BodyFamily", "Chain", "Line", "Species", "species_named"]
 
 TABLE: tuple[Species, ...] = QUADRUPEDS + REPTILES + HUMANOIDS + BIPEDS + MANY_LEGGED
 """All built-in characters. Insects and spiders are toy-sized, not life-sized: a gait at 1 cm would be all rounding."""

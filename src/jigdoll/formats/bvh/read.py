@@ -11,7 +11,8 @@ import torch
 
 from jigdoll.errors import FileFormatError, RepairWarning
 from jigdoll.formats.files import read_limited
-from jigdoll.formats.joints import free_skeleton, unique_names, world_rest
+from jigdoll.formats.joints import free_skeleton, unique_names
+from jigdoll.kinematics import world_rest
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, quaternion_to_rotvec
 from jigdoll.math.transforms import translation
 from jigdoll.types import Motion, Pose, Skeleton

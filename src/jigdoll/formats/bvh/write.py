@@ -10,7 +10,7 @@ import torch
 from jigdoll.errors import FileFormatError, RepairWarning
 from jigdoll.formats.bvh.read import bvh_names
 from jigdoll.formats.files import write_bytes
-from jigdoll.formats.joints import world_rest
+from jigdoll.kinematics import world_rest
 from jigdoll.math.rotations import quaternion_to_matrix
 from jigdoll.types import Motion, Pose, Skeleton
 

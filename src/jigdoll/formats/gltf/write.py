@@ -15,7 +15,7 @@ from jigdoll.formats.gltf.builder import ARRAY_BUFFER, ELEMENT_BUFFER, Builder
 from jigdoll.formats.gltf.document import Document, pack_glb, read_document
 from jigdoll.formats.gltf.mend import mend
 from jigdoll.formats.gltf.nodes import NodeTree, decompose, read_nodes
-from jigdoll.formats.rest import motion_to_world
+from jigdoll.kinematics import motion_to_world
 from jigdoll.math.colors import srgb_to_linear
 from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Skeleton, Weights
 

@@ -125,11 +125,11 @@ class DiffusersPrior:
 
     @torch.no_grad()
     def denoise(
-        self, noisy: Tensor, level: float, texts: Sequence[Tensor], portrait: Tensor | None = None
+        self, noisy: Tensor, level: float, texts: Sequence[Tensor], reference_image: Tensor | None = None
     ) -> list[Tensor]:
         """One estimate of the clean latents per text; the texts run one after the other, to save memory.
 
-        These models know words only: a portrait is ignored.
+        These models know words only: a reference_image is ignored.
         """
         timestep = self._schedule.timestep(level)
         self._load_denoisers()

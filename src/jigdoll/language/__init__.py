@@ -1,0 +1,1 @@
+"""What words mean: actions, nouns, looks, and one reading of a sentence."""

@@ -1,0 +1,1 @@
+"""The prior that ships in the package: a small video diffusion model of motion colours."""
