@@ -219,7 +219,7 @@ def test_a_bare_mesh_is_rigged_on_the_way(ant: RiggedAsset) -> None:
 
 
 def test_the_words_make_the_character_and_what_is_not_obeyed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "open_teacher", lambda prior: StandIn())
+    monkeypatch.setattr(pipeline, "open_prior", lambda prior: StandIn())
     quick = replace(QUICK, iterations=1)
 
     def coarse(prompt: str, *, seed: int = 0) -> RiggedAsset:
@@ -335,15 +335,15 @@ def test_a_folder_knows_its_own_options(done: tuple[Path, pipeline.Animation]) -
 
 def test_the_pocket_prior_is_a_teacher_by_name(tmp_path: Path) -> None:
     with pytest.raises(JigdollError, match="no weights of the pocket prior"):
-        pipeline.open_teacher(str(tmp_path / "mine.safetensors"))
+        pipeline.open_prior(str(tmp_path / "mine.safetensors"))
     with pytest.raises(JigdollError, match="no video prior is called 'soap'"):
-        pipeline.open_teacher("soap")
+        pipeline.open_prior("soap")
 
 
 def test_the_command_line_animates_and_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, ant: RiggedAsset
 ) -> None:
-    monkeypatch.setattr(pipeline, "open_teacher", lambda prior: StandIn())
+    monkeypatch.setattr(pipeline, "open_prior", lambda prior: StandIn())
     monkeypatch.setattr(pipeline, "make", lambda name, *, seed=0: ant)
     monkeypatch.chdir(tmp_path)
 

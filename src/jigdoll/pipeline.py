@@ -30,8 +30,9 @@ from jigdoll.kinematics import forward
 from jigdoll.language.read import explain, read
 from jigdoll.motion import close_loop, resample
 from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.prior.open import open_prior
 from jigdoll.prior.pocket.captions import in_plain_words, negative_of
-from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
+from jigdoll.prior.pocket.prior import PocketPrior
 from jigdoll.protocols import TextTo3D, VideoPrior
 from jigdoll.render.draw import contact_sheet
 from jigdoll.rig.reparent import reparent, to_original
@@ -109,7 +110,7 @@ def animate(
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
-    video_prior = named_prior(prior)
+    video_prior = open_prior(prior)
     config = replace(settings, seed=seed, tries=tries, loop=loop, seconds=seconds or settings.seconds)
     words = prompt
     if prior == "pocket" or isinstance(video_prior, PocketPrior):
@@ -173,19 +174,6 @@ def rigged(asset: RiggedAsset, *, progress: Report = lambda fraction, what: None
     made, summary = rig_asset(asset, progress=progress)
     progress(1.0, f"rigged: {summary}")
     return made
-
-
-def named_prior(prior: str | VideoPrior) -> VideoPrior:
-    """The video prior of that name."""
-    if not isinstance(prior, str):
-        return prior
-    if prior == "pocket":
-        return open_pocket()
-    if Path(prior).suffix == ".safetensors":
-        return open_pocket(Path(prior))
-    from jigdoll.prior.prior_diffusers import open_prior
-
-    return open_prior(prior)
 
 
 def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:

@@ -19,7 +19,7 @@ DOWNLOAD_GB = 2
 
 
 class ShapE:
-    """Makes a coloured mesh from words (`protocols.TextTo3D`); it has one joint, and `character.rig_asset` gives it more.
+    """Makes a coloured mesh from words (`protocols.TextTo3D`); it has one joint, `character.rig_asset` gives it more.
 
     Tested with a tiny pipeline of the same classes. The published weights have not been run here: the quality of what
     they make, how well it can be rigged, and which way it faces (Shap-E's +Z is up; the front is guessed from the
