@@ -27,7 +27,8 @@ from jigdoll.distill.config import DistillConfig
 from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, walk_check
-from jigdoll.pipeline import animate, open_teacher
+from jigdoll.pipeline import animate
+from jigdoll.prior.open import open_prior
 from jigdoll.prior.pocket.prior import open_pocket
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, to_uint8
 from jigdoll.types import Motion, RiggedAsset
@@ -96,7 +97,7 @@ def run(variant: str, changes: dict[str, Any], name: str, options: Options) -> t
     if options.quick:
         settings = replace(settings, iterations=10, settle=30)
     other = variant == "another prior"
-    teacher = open_teacher(options.other_prior or "") if other else open_pocket(options.weights)
+    teacher = open_prior(options.other_prior or "") if other else open_pocket(options.weights)
     prompt = f"a {name.replace('_', ' ')} walks"
     motion = animate(asset, prompt, prior=teacher, settings=settings, seed=options.seed).motion
     seconds = time.process_time() - start
