@@ -92,7 +92,7 @@ class _Part:
 
 def _unpack(path: Path, fps: float) -> _Scene:
     """Run ufbx apart and check what it says."""
-    worker = Path(__file__).with_name("fbx_process.py")
+    worker = Path(__file__).with_name("unpack.py")
     with tempfile.TemporaryDirectory(prefix="jigdoll-fbx-") as folder:
         out = Path(folder) / "scene.npz"
         command = [sys.executable, str(worker), str(path.resolve()), str(out), repr(float(fps))]
