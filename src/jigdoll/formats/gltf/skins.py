@@ -71,11 +71,12 @@ def read_skins(document: Document, tree: NodeTree) -> list[Skin]:
 def choose_joints(tree: NodeTree, skins: list[Skin], parts: list[Part], moved: set[int], repairs: list[str]) -> Joints:
     """The joints of the skeleton: what carries weight, what lies between, and the tips below; one root.
 
-    Weightless joints that hang beside the body (IK targets, poles) stay in the file and are not ours to move.
+    Weightless joints that hang beside the body (IK targets, poles) stay in the file and are not ours to move. In a file
+    without a body every joint of a skin and every node that a clip moves counts.
     """
-    carried = _carried(tree, skins, parts, moved)
-    carrying = set(carried)
     skin_nodes = {node for skin in skins for node in skin.joints}
+    carried = _carried(tree, skins, parts, moved) if parts else dict.fromkeys(skin_nodes | moved, 1.0)
+    carrying = set(carried)
     chosen = set(carrying)
     for node in carrying:
         chain = tree.ancestors(node)
@@ -156,15 +157,15 @@ def _bind(
     loads: np.ndarray,
 ) -> np.ndarray:
     """Where each joint stands in the bind pose, in the file's world: from the skin that moves most vertices."""
-    use: dict[int, int] = {}
-    mesh_node: dict[int, int] = {}
+    use = {} if parts else {index: len(skin.joints) for index, skin in enumerate(skins)}
+    mesh_world: dict[int, np.ndarray] = {}
     for part in parts:
         if part.skin is not None:
             use[part.skin] = use.get(part.skin, 0) + len(part.primitive.vertices)
-            mesh_node.setdefault(part.skin, part.node)
+            mesh_world.setdefault(part.skin, tree.world[part.node])
     bind: dict[int, np.ndarray] = {}
     for index in sorted(use, key=lambda s: -use[s]):
-        to_world = _skin_to_world(tree, skins[index], mesh_node[index], loads)
+        to_world = _skin_to_world(tree, skins[index], mesh_world.get(index, np.eye(4)), loads)
         for node, inverse in zip(skins[index].joints, skins[index].inverse_bind, strict=True):
             bind.setdefault(node, to_world @ np.linalg.inv(inverse))
     out = np.zeros((len(nodes), 4, 4))
@@ -182,7 +183,7 @@ def _bind(
     return out
 
 
-def _skin_to_world(tree: NodeTree, skin: Skin, mesh_node: int, loads: np.ndarray) -> np.ndarray:
+def _skin_to_world(tree: NodeTree, skin: Skin, mesh_world: np.ndarray, loads: np.ndarray) -> np.ndarray:
     """The transform that carries a skin's bind space into the file's world.
 
     Bind matrices may hold an armature's unit and turn. The true one makes the bind pose look most like the nodes'
@@ -196,10 +197,10 @@ def _skin_to_world(tree: NodeTree, skin: Skin, mesh_node: int, loads: np.ndarray
     load = loads[joints] + 1e-6
     trunk = np.flatnonzero(load >= 0.5 * load.max())
     trunk = trunk[np.argsort(-load[trunk], kind="stable")][:64]
-    candidates = [np.eye(4), tree.world[mesh_node], *(rest @ skin.inverse_bind)[trunk]]
+    candidates = [np.eye(4), mesh_world, *(rest @ skin.inverse_bind)[trunk]]
     size = np.linalg.norm(rest[:, :3, 3] - rest[:, :3, 3].mean(0), axis=1).mean() + 1e-9
     mirror_axes = _mirror_axes(bind[:, :3, 3])
-    straight = _turns(np.stack([np.eye(4), tree.world[mesh_node]]))
+    straight = _turns(np.stack([np.eye(4), mesh_world]))
 
     def misfit(T: np.ndarray) -> float:
         moved = T @ bind
