@@ -1,6 +1,6 @@
 """Make a built-in fox, let it walk with its reference gait, and write a GLB that Blender and game engines open.
 
-    python examples/01_walk_a_fox.py out/fox_walk.glb
+python examples/01_walk_a_fox.py out/fox_walk.glb
 """
 
 import sys
