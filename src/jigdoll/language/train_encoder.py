@@ -405,7 +405,7 @@ def export(state: State, path: Path) -> None:
         "phrases": len(state.lessons.ids),
         "step": state.step,
         "seconds": round(state.seconds),
-        "log": state.log[9::10],
+        "log": state.log,
     }
     write_whole(path.with_suffix(".json"), json.dumps(record, indent=1).encode())
 
