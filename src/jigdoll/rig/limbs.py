@@ -231,7 +231,7 @@ def _classify(rig: _Rig, sides: Sequence[Side], chains: list[_Chain]) -> None:
     floats = not any(stands)
     for i, chain in enumerate(chains):
         pair = [chain] if chain.twin is None else [chain, chains[chain.twin]]
-        votes = [rig.said[j].kind for c in pair for j in c.joints]
+        votes: list[LimbKind | None] = [rig.said[j].kind for c in pair for j in c.joints]
         named = _majority(votes)
         if chain.kind is None and not _decoration(rig, sides, chain, votes, stands=stands[i]):
             kind = _kind(rig, chain, named, stands=stands[i], upright=upright, floats=floats)

@@ -24,7 +24,8 @@ _WORDS: dict[LimbKind, set[str]] = {
 }
 _IGNORED = set(
     "ik pole target ctrl control helper roll twist hair cloth skirt sec eye eyes eyelid brow ear ears antenna jaw "
-    "mouth tongue feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose beard scarf".split()
+    "mouth tongue feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose beard scarf "
+    "eyebrow upperlip lowerlip masseter caninus".split()
 )
 _FINGERS = set("thumb index middle ring pinky little finger fingers digit claw".split())
 
@@ -52,12 +53,12 @@ def read_name(name: str) -> JointName:
         side = next(
             ("left" if w.startswith("left") else "right" for w in words if w.startswith(("left", "right"))), None
         )
-    kinds = [kind for kind, vocabulary in _WORDS.items() if tokens & vocabulary]
+    kinds: list[LimbKind] = [kind for kind, vocabulary in _WORDS.items() if tokens & vocabulary]
     if side is None and "spine" in kinds:
         kinds = ["spine"]
     elif side is not None:
         kinds = [kind for kind in kinds if kind in ("wing", "fin", "leg", "arm", "tail")]
-    kind = kinds[0] if kinds else None
+    kind: LimbKind | None = kinds[0] if kinds else None
     if "shoulder" in tokens and "wing" not in tokens and kind == "leg" and not tokens & {"hip", "back"}:
         kind = "arm"
     finger = bool(tokens & _FINGERS) and not tokens & _WORDS["leg"]
