@@ -1,6 +1,5 @@
 """The command line: one typed function per verb."""
 
-import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -46,7 +45,9 @@ def doctor(*, as_json: Json = False) -> None:
 
     findings = diagnose()
     if as_json:
-        sys.stdout.write(json.dumps(findings, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(findings) + "\n")
     else:
         table = Table("part", "state", "for")
         for finding in findings:

@@ -1,6 +1,5 @@
 """Verbs on files: inspect, convert, render."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +42,9 @@ def inspect(
 
     facts = inspect_file(file, up=up, forward=forward, scale=scale)
     if as_json:
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(facts) + "\n")
     else:
         print_facts(facts)
 

@@ -1,6 +1,5 @@
 """Verbs on the video priors: prior info and prior sample."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -28,7 +27,9 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     facts, path = facts_of(weights), weights_path(weights)
     if as_json:
         facts |= {"actions": sorted(VERBS), "bytes": path.stat().st_size}
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(facts) + "\n")
         return
     model, recipe = facts["model"], facts["recipe"]
     table = Table("pocket", "", title="The embedded prior", show_header=False)
