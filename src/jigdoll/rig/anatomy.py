@@ -166,7 +166,10 @@ def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) ->
     words = _MIDDLE_WORDS.get(limb.kind, set())
     named = [i for i in range(1, len(chain) - 1) if _joined(skeleton.names[chain[i]]) & words]
     lengths = [float(np.linalg.norm(P[b] - P[a])) for a, b in pairwise(chain)]
-    middle = named[0] if named else 1 + max(range(len(lengths) - 1), key=lambda i: lengths[i] + lengths[i + 1])
+    counts = lengths
+    if limb.kind == "leg":  # a long foot is no shin
+        counts = [max(float(P[a, 1] - P[b, 1]), 0.2 * n) for (a, b), n in zip(pairwise(chain), lengths, strict=True)]
+    middle = named[0] if named else 1 + max(range(len(counts) - 1), key=lambda i: counts[i] + counts[i + 1])
     root, end = chain[middle - 1], chain[middle + 1]
     length = lengths[middle - 1] + lengths[middle]
     return LimbParts(
@@ -184,7 +187,7 @@ def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) ->
 def _joined(name: str) -> set[str]:
     """The words of a name, and each two neighbours as one: lower arm is a lowerarm."""
     words = [w for w in name.lower().replace("_", " ").replace(".", " ").replace("-", " ").split() if w]
-    return set(read_name(name).tokens) | {a + b for a, b in pairwise(words)} | {"".join(words)}
+    return set(read_name(name).tokens) | set(words) | {a + b for a, b in pairwise(words)}
 
 
 def _leg(
