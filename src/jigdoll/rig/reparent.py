@@ -225,7 +225,7 @@ def _controls(skeleton: Skeleton, parents: list[int], flesh: Flesh) -> set[int]:
         parent = parents[joint]
         if total[joint] > 0 or parent < 0:
             continue
-        marks_end = parent not in outside and flesh.weight[parent] > 0 and flesh.near[joint]
+        marks_end = parent not in outside and flesh.near[joint]
         if not marks_end or read_name(skeleton.names[joint]).tokens & {"ik", "pole", "target", "ctrl", "control"}:
             outside.add(joint)
     return outside
