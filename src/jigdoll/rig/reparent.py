@@ -221,11 +221,14 @@ def _controls(skeleton: Skeleton, parents: list[int], flesh: Flesh) -> set[int]:
         if parents[joint] >= 0:
             total[parents[joint]] += total[joint]
     outside = set()
+    points = rest_transforms(skeleton)[:, :3, 3].double().numpy()
+    size = float(np.ptp(points, axis=0).max())
     for joint in _tree_order(parents, outside=set()):
         parent = parents[joint]
         if total[joint] > 0 or parent < 0:
             continue
-        marks_end = parent not in outside and flesh.near[joint]
+        short = float(np.linalg.norm(points[joint] - points[parent])) < 0.2 * size and flesh.near[parent]
+        marks_end = parent not in outside and (flesh.near[joint] or short)
         if not marks_end or read_name(skeleton.names[joint]).tokens & {"ik", "pole", "target", "ctrl", "control"}:
             outside.add(joint)
     return outside
