@@ -227,7 +227,7 @@ def _controls(skeleton: Skeleton, parents: list[int], flesh: Flesh) -> set[int]:
         parent = parents[joint]
         if total[joint] > 0 or parent < 0:
             continue
-        short = float(np.linalg.norm(points[joint] - points[parent])) < 0.2 * size and flesh.near[parent]
+        short = float(np.linalg.norm(points[joint] - points[parent])) < 0.2 * size
         marks_end = parent not in outside and (flesh.near[joint] or short)
         if not marks_end or read_name(skeleton.names[joint]).tokens & {"ik", "pole", "target", "ctrl", "control"}:
             outside.add(joint)
