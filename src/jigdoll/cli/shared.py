@@ -47,12 +47,12 @@ def open_clips(
 
 def clip_for(asset: "RiggedAsset", clip: str, *, fps: float) -> "Motion":
     """A clip of the asset by name, or the clip of another file brought onto the asset's skeleton."""
-    from jigdoll.asset.load import find_clip, load_motion
+    from jigdoll.asset.load import find_clip, load_clips
     from jigdoll.rig.retarget import retarget
 
     if is_motion_file(asset, clip):
-        skeleton, motion = load_motion(clip, fps=fps)
-        return retarget(motion, skeleton, asset.skeleton)
+        source = load_clips(clip, fps=fps)
+        return retarget(find_clip(source), source, asset)
     return find_clip(asset, clip)
 
 
