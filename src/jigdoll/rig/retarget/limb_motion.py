@@ -251,3 +251,18 @@ def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "fr
 def named(limb_motion: LimbMotion, name: str) -> LimbMotion:
     """The same motion under another name."""
     return replace(limb_motion, name=name)
+
+
+def cut(motion: LimbMotion, start: int, end: int) -> LimbMotion:
+    """The frames from start up to end; place and heading go on from where they were."""
+    part = slice(start, end)
+    return replace(
+        motion,
+        place=motion.place[part],
+        heading=motion.heading[part],
+        root=motion.root[part],
+        trunk=motion.trunk[part],
+        neck=None if motion.neck is None else motion.neck[part],
+        tail=None if motion.tail is None else motion.tail[part],
+        limbs=tuple(replace(t, turns=t.turns[part], end=t.end[part], contact=t.contact[part]) for t in motion.limbs),
+    )

@@ -1,0 +1,167 @@
+"""What a motion loses on its way through limb space and the codes of the memory.
+
+Clips of characters and people that the codec never saw go to limb space, to codes and back onto the same rig. Reported
+are degrees between local rotations of bones before and after: the middle line, legs and arms (with wings and fins)
+apart, slow and fast moments apart, beside the same way without codes; the worst clips; bytes per second.
+`python benchmarks/codes.py --corpus FOLDER [--quick] [--json]`.
+"""
+
+import json
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import tyro
+from numpy import ndarray
+
+from jigdoll.asset.load import find_clip, load, load_clips
+from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, quaternion_to_rotvec
+from jigdoll.memory.codes import Codec, open_codec, pack
+from jigdoll.memory.train_codes import is_far, read_table, segments_of
+from jigdoll.rig.anatomy import Anatomy, anatomy_of
+from jigdoll.rig.reparent import reparent, to_reparented
+from jigdoll.rig.retarget import decode, encode
+from jigdoll.types import Motion, RiggedAsset
+
+SLOW, FAST = 60.0, 300.0
+"""Bones that turn slower, or faster [degrees / s]."""
+
+
+@dataclass(frozen=True)
+class Options:
+    corpus: Path = Path("../shared/corpus")
+    quick: bool = False
+    """A tenth of the clips."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+def main(options: Options) -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    codec, rows = open_codec(), []
+    for i, (split, label, action, asset, motion) in enumerate(unseen_clips(options.corpus)):
+        if options.quick and i % 10:
+            continue
+        rows += [{"split": split, "clip": label, "action": action, **row} for row in measure(codec, asset, motion)]
+    table = summary(rows)
+    sys.stdout.write(json.dumps(table) + "\n" if options.json else text_of(table))
+
+
+def unseen_clips(corpus: Path) -> Iterator[tuple[str, str, str, RiggedAsset, Motion]]:
+    """Split, label, action, character and clip of all that training left out."""
+    actions = {(row["path"], row["clip"]): row["action"] for row in read_table(corpus / "clips.tsv")}
+    for row in read_table(corpus / "sources.tsv"):
+        if row["split"] in ("near", "far") and row["kind"] == "character":
+            asset = load(corpus / row["path"])
+            for name, motion in asset.clips.items():
+                label = f"{Path(row['path']).stem}:{name}"
+                yield row["split"], label, actions.get((row["path"], name), "?"), asset, motion
+    for row in read_table(corpus / "motion/cmu/index.tsv"):
+        if is_far(row["clip"]):
+            asset = load_clips(f"{corpus / 'motion/cmu' / row['zip']}:{row['clip']}")
+            yield "far", f"CMU {row['clip']}", row["action"], asset, find_clip(asset)
+
+
+def measure(codec: Codec, asset: RiggedAsset, motion: Motion) -> Iterator[dict]:
+    """Degrees per bone of each segment of a clip, with and without codes."""
+    if len(motion) < 2:
+        return
+    working = reparent(asset)
+    anatomy = anatomy_of(working.asset)
+    truth = to_reparented(working, motion)
+    whole, start = encode(anatomy, truth, travel=False), 0
+    for segment in segments_of(whole, 4.0):
+        frames = slice(start, start + len(segment))
+        start += len(segment)
+        began = time.perf_counter()
+        codes = codec.encode(segment)
+        middle = time.perf_counter()
+        again = codec.decode(codes)
+        ended = time.perf_counter()
+        true = truth.pose.rotations[frames]
+        plain = degrees(true, decode(segment, anatomy, lock=False).pose.rotations)
+        coded = degrees(true, decode(again, anatomy, lock=False).pose.rotations)
+        speed = degrees(true[1:], true[:-1]) * motion.fps
+        speed = np.concatenate([speed, speed[-1:]])
+        kept = {name: joints for name, joints in groups(anatomy).items() if joints}
+        told = sorted({joint for joints in kept.values() for joint in joints})
+        row = {name: float(coded[:, joints].mean()) for name, joints in kept.items()}
+        slow, fast = speed[:, told] < SLOW, speed[:, told] > FAST
+        if slow.any():
+            row["slow"] = float(coded[:, told][slow].mean())
+        if fast.any():
+            row["fast"] = float(coded[:, told][fast].mean())
+        yield row | {
+            "codes": float(coded[:, told].mean()),
+            "plain": float(plain[:, told].mean()),
+            "all joints": float(coded.mean()),
+            "all joints plain": float(plain.mean()),
+            "ends": float(coded[[0, -1]][:, told].mean()),
+            "place": float(np.linalg.norm(again.place - segment.place, axis=1).max()),
+            "bytes": sum(array.nbytes for array in pack([codes]).values()),
+            "seconds": len(segment) / segment.fps,
+            "encode ms": 1e3 * (middle - began),
+            "decode ms": 1e3 * (ended - middle),
+        }
+
+
+def groups(anatomy: Anatomy) -> dict[str, list[int]]:
+    """The joints that limb space tells of."""
+    found: dict[str, set[int]] = {
+        "middle": {0, *anatomy.trunk, *anatomy.neck, *anatomy.tail},
+        "legs": set(),
+        "arms": set(),
+    }
+    for part in anatomy.parts:
+        found["legs" if part.limb.kind == "leg" else "arms"] |= {part.root, part.middle, part.end} | set(
+            part.before[-1:]
+        )
+    return {name: sorted(joints) for name, joints in found.items()}
+
+
+def degrees(a: torch.Tensor, b: torch.Tensor) -> ndarray:
+    """Angles between rotations."""
+    turn = quaternion_multiply(quaternion_inverse(a.double()), b.double())
+    return np.degrees(quaternion_to_rotvec(turn).norm(dim=-1).numpy())
+
+
+def summary(rows: list[dict]) -> dict:
+    """Means over segments by split, actions by their loss, the worst clips."""
+    table: dict = {"segments": len(rows)}
+    for split in ("near", "far"):
+        here = [row for row in rows if row["split"] == split]
+        names = ("codes", "plain", "middle", "legs", "arms", "slow", "fast", "ends", "all joints")
+        means = {name: round(float(np.mean([r[name] for r in here if name in r] or [np.nan])), 2) for name in names}
+        means["95 %"] = round(float(np.percentile([r["codes"] for r in here], 95)), 2)
+        means["place"] = round(float(np.mean([r["place"] for r in here])), 4)
+        means["bytes/s"] = round(sum(r["bytes"] for r in here) / sum(r["seconds"] for r in here))
+        means["encode ms"] = round(float(np.mean([r["encode ms"] for r in here])), 1)
+        means["decode ms"] = round(float(np.mean([r["decode ms"] for r in here])), 1)
+        table[split] = means
+    actions = defaultdict(list)
+    for row in rows:
+        actions[row["action"]].append(row["codes"] - row["plain"])
+    ranked = sorted(((float(np.mean(v)), k, len(v)) for k, v in actions.items()), reverse=True)
+    table["worst actions"] = {k: round(v, 2) for v, k, _ in ranked[:8]}
+    worst = sorted(rows, key=lambda row: row["plain"] - row["codes"])[:8]
+    table["worst clips"] = {row["clip"]: [round(row["plain"], 2), round(row["codes"], 2)] for row in worst}
+    return table
+
+
+def text_of(table: dict) -> str:
+    lines = [f"{table['segments']} segments; degrees per bone between the clip and what comes back"]
+    lines += [f"{split}: " + ", ".join(f"{k} {v:g}" for k, v in table[split].items()) for split in ("near", "far")]
+    lines += ["lost by codes alone: " + ", ".join(f"{k} {v:g}" for k, v in table["worst actions"].items())]
+    lines += ["worst (without, with): " + ", ".join(f"{k} {a:g}, {b:g}" for k, (a, b) in table["worst clips"].items())]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

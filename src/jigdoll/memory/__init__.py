@@ -1,0 +1,1 @@
+"""Real motion that is found by words."""

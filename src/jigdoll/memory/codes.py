@@ -1,0 +1,323 @@
+"""Codes: a motion in limb space as a few bytes per part of the body and half second.
+
+Each token (`tokens`) is cut into overlapping windows. Of every station the mean rotation over the segment is kept
+once, in whole steps; what is left is how far the station turns away from it, as an axis times an angle (`windows`).
+A window of those numbers is written in a basis that was learned per kind of token (`train_codes`), one byte per
+coordinate, finer near zero. Contacts are kept as they are, one bit a frame; the root's place and heading are kept at
+each window's end, so that nothing drifts; a limb's end follows from its bones.
+
+MEASURED
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from jaxtyping import Bool, Float, Float16, Float32, Int8
+from numpy import ndarray
+
+from jigdoll.errors import FileFormatError
+from jigdoll.memory.tokens import (
+    HOP,
+    ROOT_CHANNELS,
+    STATION_COUNT,
+    WINDOW,
+    LimbFacts,
+    Token,
+    TokenKind,
+    Tokens,
+    limb_motion_from,
+    root_path,
+    tokens_of,
+    window_count,
+)
+from jigdoll.memory.windows import (
+    BASES,
+    MOVE_WEIGHTS,
+    TABLES,
+    Basis,
+    away_from_mean,
+    bone_lengths,
+    from_mean,
+    joined,
+    limb_bones,
+    mean_steps,
+    values_per_window,
+    windows_of,
+)
+from jigdoll.rig.anatomy import BodyKind
+from jigdoll.rig.retarget.limb_motion import STATIONS, LimbMotion, yaw
+from jigdoll.rig.retarget.turns import from_rotvec, to_rotvec
+from jigdoll.types import Limb
+
+__all__ = ["Codec", "Codes", "limb_motion_from", "open_codec", "pack", "tokens_of", "unpack"]
+
+BODY_KINDS: tuple[BodyKind, ...] = get_args(BodyKind)
+TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
+SIDES = ("left", "right", "middle")
+MIDDLE_KINDS = ("trunk", "neck", "tail")
+MOST_BYTES = 8_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class TokenCodes:
+    """One token of a motion in bytes."""
+
+    kind: TokenKind
+    has: Bool[ndarray, " stations"]
+    mean: Int8[ndarray, "stations 3"]
+    """The mean rotation of each station, in `MEAN_STEP`s."""
+    windows: Int8[ndarray, "windows numbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class LimbCodes:
+    """What of a limb is kept besides its token."""
+
+    limb: Limb
+    rest: Float16[ndarray, "5 3"]
+    """`LimbTrack.rest` as axes times angles."""
+    bones: Float16[ndarray, " 2"]
+    """Upper and lower bone in lengths of the limb: where its end is follows from them."""
+    contact: Bool[ndarray, " frames"]
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A motion in bytes."""
+
+    kind: BodyKind
+    fps: float
+    frames: int
+    name: str
+    grounded: bool
+    path: Float32[ndarray, "windows+1 3"]
+    """Place over the ground (x, z) and heading at the first frame and at the end of each window."""
+    moves: Float16[ndarray, " 4"]
+    """The root's mean velocities, height and heading rate."""
+    tokens: tuple[TokenCodes, ...]
+    limbs: tuple[LimbCodes, ...]
+    """Of the last tokens, one each."""
+
+
+class Codec:
+    """Motions to codes and back."""
+
+    def __init__(self, bases: Mapping[str, Basis]) -> None:
+        self.bases = dict(bases)
+
+    def encode(self, motion: LimbMotion) -> Codes:
+        """The codes of a motion of one frame or more."""
+        tokens = tokens_of(motion)
+        place, heading = root_path(tokens)
+        ends = _window_ends(len(tokens))
+        coded, moves = [], np.zeros(ROOT_CHANNELS)
+        for row in tokens.rows:
+            mean = mean_steps(row)
+            values = away_from_mean(row, mean)
+            if row.kind == "trunk":
+                moves = (values[:, :ROOT_CHANNELS].mean(0) / MOVE_WEIGHTS).astype(np.float16)
+                values[:, :ROOT_CHANNELS] -= moves.astype(float) * MOVE_WEIGHTS
+            windows = windows_of(values)
+            coded.append(TokenCodes(row.kind, row.has, mean, self.bases[TABLES[row.kind]].write(windows)))
+        return Codes(
+            kind=tokens.kind,
+            fps=tokens.fps,
+            frames=tokens.frames,
+            name=tokens.name,
+            grounded=tokens.grounded,
+            path=np.stack([place[ends, 0], place[ends, 2], heading[ends]], -1).astype(np.float32),
+            moves=np.asarray(moves, np.float16),
+            tokens=tuple(coded),
+            limbs=tuple(
+                LimbCodes(
+                    fact.limb, to_rotvec(fact.rest).astype(np.float16), bone_lengths(row, fact.limb), fact.contact
+                )
+                for row, fact in zip(tokens.rows[len(tokens.rows) - len(tokens.limbs) :], tokens.limbs, strict=True)
+            ),
+        )
+
+    def decode(self, codes: Codes, *, fps: float | None = None) -> LimbMotion:
+        """The motion that codes tell of, at its source's rate or another one."""
+        return limb_motion_from(self.tokens(codes), fps=fps)
+
+    def tokens(self, codes: Codes) -> Tokens:
+        """The tokens that codes tell of."""
+        rows = []
+        for i, token in enumerate(codes.tokens):
+            values = joined(self.bases[TABLES[token.kind]].read(token.windows))
+            limb = i - (len(codes.tokens) - len(codes.limbs))
+            if token.kind == "trunk":
+                values[:, :ROOT_CHANNELS] += codes.moves.astype(float) * MOVE_WEIGHTS
+            row = from_mean(token.kind, values, token.mean, token.has)
+            rows.append(row if limb < 0 else _with_end(row, codes.limbs[limb]))
+        facts = tuple(LimbFacts(each.limb, from_rotvec(each.rest.astype(float)), each.contact) for each in codes.limbs)
+        tokens = Tokens(
+            codes.kind,
+            codes.fps,
+            codes.frames,
+            codes.name,
+            codes.grounded,
+            codes.path[0].astype(float),
+            tuple(rows),
+            facts,
+        )
+        return _on_path(tokens, codes.path.astype(float))
+
+
+def _with_end(row: Token, codes: LimbCodes) -> Token:
+    """The token with the place of its limb's end, from its bones."""
+    end = limb_bones(row, codes.limb) @ codes.bones.astype(float)
+    return replace(row, values=np.concatenate([row.values[:, :-3], end], -1))
+
+
+def _window_ends(frames: int) -> ndarray:
+    """The first frame, and the frames at which one window gives way to the next."""
+    return np.array([*range(0, frames - WINDOW + 1, HOP), frames - 1])
+
+
+def _on_path(tokens: Tokens, path: Float[ndarray, "ends 3"]) -> Tokens:
+    """The tokens with velocities changed by a constant in each window, so that the root meets its path."""
+    ends = _window_ends(len(tokens))
+    spans, values = np.diff(ends), tokens.rows[0].values.copy()
+
+    def spread(miss: Float[ndarray, "ends ..."]) -> Float[ndarray, "frames ..."]:
+        per_frame = np.repeat(np.diff(miss, axis=0) / spans.reshape(-1, *[1] * (miss.ndim - 1)), spans, axis=0)
+        return np.concatenate([per_frame, per_frame[-1:]]) * tokens.rate
+
+    rows = (replace(tokens.rows[0], values=values), *tokens.rows[1:])
+    tokens = replace(tokens, rows=rows)
+    values[:, 3] += spread(path[:, 2] - root_path(tokens)[1][ends])
+    place, heading = root_path(tokens)
+    miss = np.zeros((len(ends), 3))
+    miss[:, [0, 2]] = path[:, :2] - place[ends][:, [0, 2]]
+    shift = np.einsum("fba,fb->fa", yaw(heading), spread(miss))
+    values[:, :2] += shift[:, [0, 2]]
+    return tokens
+
+
+def pack(many: Sequence[Codes]) -> dict[str, ndarray]:
+    """Many motions as a few flat arrays, for safetensors."""
+    names = [codes.name.encode() for codes in many]
+    tokens = [token for codes in many for token in codes.tokens]
+    limbs = [limb for codes in many for limb in codes.limbs]
+    return {
+        "kind": np.array([BODY_KINDS.index(codes.kind) for codes in many], np.uint8),
+        "fps": np.array([codes.fps for codes in many], np.float64),
+        "frames": np.array([codes.frames for codes in many], np.int32),
+        "grounded": np.array([codes.grounded for codes in many], np.uint8),
+        "name_length": np.array([len(name) for name in names], np.int32),
+        "name": np.frombuffer(b"".join(names), np.uint8),
+        "path": _flat([codes.path for codes in many], np.float32),
+        "moves": _flat([codes.moves for codes in many], np.float16),
+        "token_count": np.array([len(codes.tokens) for codes in many], np.uint8),
+        "token_kind": np.array([TOKEN_KINDS.index(token.kind) for token in tokens], np.uint8),
+        "token_has": np.array([np.packbits(token.has, bitorder="little")[0] for token in tokens], np.uint8),
+        "mean": _flat([token.mean for token in tokens], np.int8),
+        "windows": _flat([token.windows for token in tokens], np.int8),
+        "side": np.array([SIDES.index(limb.limb.side) for limb in limbs], np.uint8),
+        "rank": np.array([limb.limb.rank for limb in limbs], np.uint8),
+        "rest": _flat([limb.rest for limb in limbs], np.float16),
+        "bones": _flat([limb.bones for limb in limbs], np.float16),
+        "contact": _flat([np.packbits(limb.contact) for limb in limbs], np.uint8),
+    }
+
+
+def unpack(arrays: Mapping[str, ndarray], codec: Codec) -> list[Codes]:
+    """The motions in flat arrays; arrays that do not fit each other or the codec are refused."""
+    reader = _Reader(arrays)
+    try:
+        many = [_unpack_one(reader, codec) for _ in range(len(arrays["kind"]))]
+        reader.finish()
+    except (KeyError, IndexError, ValueError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"codes of motions are damaged ({error}); install jigdoll anew") from error
+    return many
+
+
+class _Reader:
+    """Takes numbers from the front of flat arrays."""
+
+    def __init__(self, arrays: Mapping[str, ndarray]) -> None:
+        self.arrays, self.at = arrays, dict.fromkeys(arrays, 0)
+
+    def take(self, name: str, count: int) -> ndarray:
+        start = self.at[name]
+        if count < 0 or start + count > len(self.arrays[name]):
+            raise ValueError(f"`{name}` ends too early")
+        self.at[name] = start + count
+        return self.arrays[name][start : start + count]
+
+    def one(self, name: str) -> int:
+        return int(self.take(name, 1)[0])
+
+    def finish(self) -> None:
+        for name, at in self.at.items():
+            if at != len(self.arrays[name]):
+                raise ValueError(f"`{name}` is too long")
+
+
+def _unpack_one(reader: _Reader, codec: Codec) -> Codes:
+    kind, fps, frames = BODY_KINDS[reader.one("kind")], float(reader.take("fps", 1)[0]), reader.one("frames")
+    if not (0 < fps <= 1000 and 0 < frames < 10**6):
+        raise ValueError(f"{frames} frames at {fps:g} per second are no motion")
+    windows = window_count(frames, fps)
+    path = reader.take("path", 3 * (windows + 1)).reshape(-1, 3)
+    name = bytes(reader.take("name", reader.one("name_length"))).decode()
+    tokens, limbs = [], []
+    for _ in range(reader.one("token_count")):
+        token_kind = TOKEN_KINDS[reader.one("token_kind")]
+        stations, numbers = STATION_COUNT[token_kind], codec.bases[TABLES[token_kind]].vectors.shape[1]
+        has = np.unpackbits(reader.take("token_has", 1), bitorder="little")[:stations].astype(bool)
+        mean = reader.take("mean", 3 * stations).reshape(-1, 3)
+        tokens.append(TokenCodes(token_kind, has, mean, reader.take("windows", windows * numbers).reshape(windows, -1)))
+        if token_kind not in MIDDLE_KINDS:
+            limb = Limb(token_kind, SIDES[reader.one("side")], reader.one("rank"), ())
+            rest, bones = reader.take("rest", 3 * len(STATIONS)).reshape(-1, 3), reader.take("bones", 2)
+            contact = np.unpackbits(reader.take("contact", (frames + 7) // 8))[:frames].astype(bool)
+            limbs.append(LimbCodes(limb, rest, bones, contact))
+    moves, grounded = reader.take("moves", ROOT_CHANNELS), bool(reader.one("grounded"))
+    kinds = [token.kind for token in tokens]
+    if not kinds or kinds[0] != "trunk" or "trunk" in kinds[1:]:
+        raise ValueError("a motion has no trunk, or two")
+    if not all(np.isfinite(a).all() for a in (path, moves, *(a for each in limbs for a in (each.rest, each.bones)))):
+        raise ValueError("some numbers are not finite")
+    return Codes(kind, fps, frames, name, grounded, path, moves, tuple(tokens), tuple(limbs))
+
+
+def _flat(arrays: Sequence[ndarray], dtype: type) -> ndarray:
+    return np.concatenate([array.reshape(-1) for array in arrays]).astype(dtype) if arrays else np.zeros(0, dtype)
+
+
+def open_codec(path: Path | None = None) -> Codec:
+    """The codec that ships with the package, or one that you trained."""
+    from safetensors import SafetensorError, safe_open
+
+    file = path or Path(str(resources.files("jigdoll.memory") / "weights" / "codec.safetensors"))
+    if not file.is_file():
+        raise FileFormatError(f"{file}: there are no weights of the motion codec; install jigdoll anew")
+    if file.stat().st_size > MOST_BYTES:
+        raise FileFormatError(f"{file}: {file.stat().st_size / 1e6:.0f} MB are too many for the motion codec")
+    try:
+        with safe_open(file, "np") as opened:
+            facts = json.loads((opened.metadata() or {})["facts"])
+            if (facts["window"], facts["hop"]) != (WINDOW, HOP):
+                raise ValueError("its windows have another length")
+            return Codec({table: _basis(opened, table) for table in BASES})
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(
+            f"{file}: these are no weights of the motion codec ({error}); install them anew"
+        ) from error
+
+
+def _basis(opened, table: TokenKind) -> Basis:
+    vectors = opened.get_tensor(f"{table}.vectors").astype(float)
+    scale = opened.get_tensor(f"{table}.scale").astype(float)
+    if vectors.ndim != 2 or vectors.shape[0] != values_per_window(table) or scale.shape != vectors.shape[1:]:
+        raise ValueError(f"the basis `{table}` has the wrong shape")
+    if not (np.isfinite(vectors).all() and np.isfinite(scale).all() and (scale > 0).all()):
+        raise ValueError(f"the basis `{table}` holds numbers that are not finite or not positive")
+    return Basis(vectors, scale)
