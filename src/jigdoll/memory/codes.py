@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Float16, Float32, Int8
+from jaxtyping import Bool, Float, Float16, Float32, Int, Int8
 from numpy import ndarray
 
 from jigdoll.errors import FileFormatError
@@ -42,6 +42,7 @@ from jigdoll.memory.windows import (
     Basis,
     away_from_mean,
     bone_lengths,
+    channels_told,
     from_mean,
     joined,
     limb_bones,
@@ -60,6 +61,8 @@ BODY_KINDS: tuple[BodyKind, ...] = get_args(BodyKind)
 TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
 SIDES = ("left", "right", "middle")
 MIDDLE_KINDS = ("trunk", "neck", "tail")
+TOLERANCE = np.radians(1.0)
+"""Each window is written with as many bytes as keep it that near, in the root of the mean square per axis [rad]."""
 MOST_BYTES = 8_000_000
 
 
@@ -71,7 +74,8 @@ class TokenCodes:
     has: Bool[ndarray, " stations"]
     mean: Int8[ndarray, "stations 3"]
     """The mean rotation of each station, in `MEAN_STEP`s."""
-    windows: Int8[ndarray, "windows numbers"]
+    windows: Int8[ndarray, "windows values"]
+    """Coordinates of each window; the last ones are zero, and cost nothing in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +114,8 @@ class Codec:
     def __init__(self, bases: Mapping[str, Basis]) -> None:
         self.bases = dict(bases)
 
-    def encode(self, motion: LimbMotion) -> Codes:
-        """The codes of a motion of one frame or more."""
+    def encode(self, motion: LimbMotion, *, tolerance: float = TOLERANCE) -> Codes:
+        """The codes of a motion of one frame or more; a smaller tolerance [rad] costs more bytes."""
         tokens = tokens_of(motion)
         place, heading = root_path(tokens)
         ends = _window_ends(len(tokens))
@@ -122,8 +126,9 @@ class Codec:
             if row.kind == "trunk":
                 moves = (values[:, :ROOT_CHANNELS].mean(0) / MOVE_WEIGHTS).astype(np.float16)
                 values[:, :ROOT_CHANNELS] -= moves.astype(float) * MOVE_WEIGHTS
-            windows = windows_of(values)
-            coded.append(TokenCodes(row.kind, row.has, mean, self.bases[TABLES[row.kind]].write(windows)))
+            allowed = tolerance**2 * WINDOW * channels_told(row)
+            windows = self.bases[TABLES[row.kind]].write(windows_of(values), allowed=allowed)
+            coded.append(TokenCodes(row.kind, row.has, mean, windows))
         return Codes(
             kind=tokens.kind,
             fps=tokens.fps,
@@ -218,7 +223,8 @@ def pack(many: Sequence[Codes]) -> dict[str, ndarray]:
         "token_kind": np.array([TOKEN_KINDS.index(token.kind) for token in tokens], np.uint8),
         "token_has": np.array([np.packbits(token.has, bitorder="little")[0] for token in tokens], np.uint8),
         "mean": _flat([token.mean for token in tokens], np.int8),
-        "windows": _flat([token.windows for token in tokens], np.int8),
+        "window_length": _flat([_lengths(token.windows) for token in tokens], np.uint8),
+        "window": _flat([_without_tails(token.windows) for token in tokens], np.int8),
         "side": np.array([SIDES.index(limb.limb.side) for limb in limbs], np.uint8),
         "rank": np.array([limb.limb.rank for limb in limbs], np.uint8),
         "rest": _flat([limb.rest for limb in limbs], np.float16),
@@ -227,11 +233,11 @@ def pack(many: Sequence[Codes]) -> dict[str, ndarray]:
     }
 
 
-def unpack(arrays: Mapping[str, ndarray], codec: Codec) -> list[Codes]:
-    """The motions in flat arrays; arrays that do not fit each other or the codec are refused."""
+def unpack(arrays: Mapping[str, ndarray]) -> list[Codes]:
+    """The motions in flat arrays; arrays that do not fit each other are refused."""
     reader = _Reader(arrays)
     try:
-        many = [_unpack_one(reader, codec) for _ in range(len(arrays["kind"]))]
+        many = [_unpack_one(reader) for _ in range(len(arrays["kind"]))]
         reader.finish()
     except (KeyError, IndexError, ValueError, UnicodeDecodeError) as error:
         raise FileFormatError(f"codes of motions are damaged ({error}); install jigdoll anew") from error
@@ -260,7 +266,7 @@ class _Reader:
                 raise ValueError(f"`{name}` is too long")
 
 
-def _unpack_one(reader: _Reader, codec: Codec) -> Codes:
+def _unpack_one(reader: _Reader) -> Codes:
     kind, fps, frames = BODY_KINDS[reader.one("kind")], float(reader.take("fps", 1)[0]), reader.one("frames")
     if not (0 < fps <= 1000 and 0 < frames < 10**6):
         raise ValueError(f"{frames} frames at {fps:g} per second are no motion")
@@ -270,10 +276,10 @@ def _unpack_one(reader: _Reader, codec: Codec) -> Codes:
     tokens, limbs = [], []
     for _ in range(reader.one("token_count")):
         token_kind = TOKEN_KINDS[reader.one("token_kind")]
-        stations, numbers = STATION_COUNT[token_kind], codec.bases[TABLES[token_kind]].vectors.shape[1]
+        stations = STATION_COUNT[token_kind]
         has = np.unpackbits(reader.take("token_has", 1), bitorder="little")[:stations].astype(bool)
         mean = reader.take("mean", 3 * stations).reshape(-1, 3)
-        tokens.append(TokenCodes(token_kind, has, mean, reader.take("windows", windows * numbers).reshape(windows, -1)))
+        tokens.append(TokenCodes(token_kind, has, mean, _read_windows(reader, windows, values_per_window(token_kind))))
         if token_kind not in MIDDLE_KINDS:
             limb = Limb(token_kind, SIDES[reader.one("side")], reader.one("rank"), ())
             rest, bones = reader.take("rest", 3 * len(STATIONS)).reshape(-1, 3), reader.take("bones", 2)
@@ -286,6 +292,24 @@ def _unpack_one(reader: _Reader, codec: Codec) -> Codes:
     if not all(np.isfinite(a).all() for a in (path, moves, *(a for each in limbs for a in (each.rest, each.bones)))):
         raise ValueError("some numbers are not finite")
     return Codes(kind, fps, frames, name, grounded, path, moves, tuple(tokens), tuple(limbs))
+
+
+def _lengths(windows: Int8[ndarray, "windows values"]) -> Int[ndarray, " windows"]:
+    """How many coordinates of each window come before its last zeros."""
+    return ((windows != 0) * np.arange(1, windows.shape[1] + 1)).max(1, initial=0)
+
+
+def _without_tails(windows: Int8[ndarray, "windows values"]) -> Int8[ndarray, " bytes"]:
+    return windows[np.arange(windows.shape[1]) < _lengths(windows)[:, None]]
+
+
+def _read_windows(reader: _Reader, count: int, values: int) -> Int8[ndarray, "windows values"]:
+    windows = np.zeros((count, values), np.int8)
+    for i, length in enumerate(reader.take("window_length", count)):
+        if length > values:
+            raise ValueError(f"a window of {length} coordinates is too long")
+        windows[i, :length] = reader.take("window", int(length))
+    return windows
 
 
 def _flat(arrays: Sequence[ndarray], dtype: type) -> ndarray:
@@ -316,7 +340,7 @@ def open_codec(path: Path | None = None) -> Codec:
 def _basis(opened, table: TokenKind) -> Basis:
     vectors = opened.get_tensor(f"{table}.vectors").astype(float)
     scale = opened.get_tensor(f"{table}.scale").astype(float)
-    if vectors.ndim != 2 or vectors.shape[0] != values_per_window(table) or scale.shape != vectors.shape[1:]:
+    if vectors.shape != (values_per_window(table),) * 2 or scale.shape != vectors.shape[1:]:
         raise ValueError(f"the basis `{table}` has the wrong shape")
     if not (np.isfinite(vectors).all() and np.isfinite(scale).all() and (scale > 0).all()):
         raise ValueError(f"the basis `{table}` holds numbers that are not finite or not positive")

@@ -39,10 +39,10 @@ from jigdoll.types import RiggedAsset
 
 FAR_SUBJECTS = ("02", "16", "111", "113")
 """CMU subjects that are kept for tests."""
-NUMBERS: dict[TokenKind, int] = {"trunk": 32, "neck": 20, "tail": 28, "leg": 40, "arm": 40, "wing": 40}
-"""Bytes per window and token."""
 SPARE = 1.25
-"""Coordinates may be that much larger than any in training."""
+"""Coordinates may be that much larger than any in training, ..."""
+LEAST_SCALE = 1.0
+"""... and at least this large [rad]."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class TrainConfig:
     seconds: float = 4.0
     """Of a segment; longer clips are cut."""
     seed: int = 0
-    numbers: int | None = None
-    """Bytes per window and token, in place of those of `NUMBERS`."""
+    numbers: int = 24
+    """Bytes per window and token at which a network is compared."""
     minutes: float = 6.0
     """Of training a network."""
     width: int = 320
@@ -81,13 +81,13 @@ def main(config: TrainConfig) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     data = collect(config)
-    numbers: dict[TokenKind, int] = {kind: config.numbers or NUMBERS[kind] for kind in BASES}
     if config.form == "network":
-        compare(data, numbers, config)
+        compare(data, config)
         return
-    bases: dict[TokenKind, Basis] = {kind: fit_basis(data[kind], numbers[kind]) for kind in BASES}
+    bases: dict[TokenKind, Basis] = {kind: fit_basis(data[kind]) for kind in BASES}
     for kind in BASES:
-        say(f"{kind}: {len(data[kind].values)} windows, {lost(data[kind], bases[kind]):.2f} degrees rms lost")
+        losses = ", ".join(f"{lost(data[kind], bases[kind], n):.2f} with {n}" for n in (12, 24, 48))
+        say(f"{kind}: {len(data[kind].values)} windows; degrees lost: {losses} bytes")
     write(bases, config.out)
     say(f"wrote {config.out}: {config.out.stat().st_size / 1e3:.0f} kB")
 
@@ -98,7 +98,9 @@ def collect(config: TrainConfig) -> dict[TokenKind, Windows]:
     families: dict[TokenKind, list[str]] = defaultdict(list)
     rigs: dict[TokenKind, list[int]] = defaultdict(list)
     numbers: dict[str, int] = {}
-    for family, rig, motion in training_motions(config):
+    for count, (family, rig, motion) in enumerate(training_motions(config)):
+        if count % 200 == 0:
+            say(f"{count} clips read")
         number = numbers.setdefault(rig, len(numbers))
         for segment in segments_of(motion, config.seconds):
             for row in tokens_of(segment).rows:
@@ -170,18 +172,19 @@ def read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def fit_basis(data: Windows, numbers: int) -> Basis:
-    """The orthonormal basis that keeps most of the weighted windows."""
+def fit_basis(data: Windows) -> Basis:
+    """The orthonormal basis whose first vectors keep most of the weighted windows."""
     covariance = (data.values * data.weight[:, None]).T @ data.values
-    vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, :numbers]
-    vectors = vectors.astype(np.float16).astype(float)
+    vectors = np.linalg.eigh(covariance)[1][:, ::-1].astype(np.float16).astype(float)
     scale = SPARE * np.abs(data.values @ vectors).max(0)
-    return Basis(vectors, np.maximum(scale, 1e-3))
+    return Basis(vectors, np.maximum(scale, LEAST_SCALE))
 
 
-def lost(data: Windows, basis: Basis) -> float:
-    """Root of the weighted mean square of what writing and reading loses, per bone axis [degrees]."""
-    miss = basis.read(basis.write(data.values)) - data.values
+def lost(data: Windows, basis: Basis, numbers: int) -> float:
+    """Root of the weighted mean square of what so many bytes per window lose, per axis of a bone [degrees]."""
+    codes = basis.write(data.values)
+    codes[:, numbers:] = 0
+    miss = basis.read(codes) - data.values
     return float(np.degrees(np.sqrt((np.square(miss).mean(1) * data.weight).sum() / data.weight.sum())))
 
 
@@ -206,8 +209,8 @@ class Network(nn.Module):
         vectors = torch.zeros(len(BASES), self.values, numbers)
         scale = torch.ones(len(BASES), numbers)
         for i, kind in enumerate(BASES):
-            vectors[i, : values_per_window(kind)] = torch.from_numpy(bases[kind].vectors).float()
-            scale[i] = torch.from_numpy(bases[kind].scale).float()
+            vectors[i, : values_per_window(kind)] = torch.from_numpy(bases[kind].vectors[:, :numbers]).float()
+            scale[i] = torch.from_numpy(bases[kind].scale[:numbers]).float()
         self.into, self.out = nn.Parameter(vectors.clone()), nn.Parameter(vectors.clone())
         self.register_buffer("scale", scale)
         self.kind = nn.Embedding(len(BASES), 16)
@@ -233,12 +236,12 @@ def _layers(inside: int, width: int, outside: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inside, width), nn.GELU(), nn.Linear(width, width), nn.GELU(), last)
 
 
-def compare(data: dict[TokenKind, Windows], numbers: dict[TokenKind, int], config: TrainConfig) -> None:
+def compare(data: dict[TokenKind, Windows], config: TrainConfig) -> None:
     """Train bases and a network on nine rigs of ten and print what each loses on the tenth, for the same bytes."""
-    count = max(numbers.values()) if config.numbers is None else config.numbers
+    count = config.numbers
     seen = {kind: _chosen(windows, windows.rig % 10 > 0) for kind, windows in data.items()}
     new = {kind: _chosen(windows, windows.rig % 10 == 0) for kind, windows in data.items()}
-    bases: dict[TokenKind, Basis] = {kind: fit_basis(seen[kind], count) for kind in BASES}
+    bases: dict[TokenKind, Basis] = {kind: fit_basis(seen[kind]) for kind in BASES}
     net = Network(bases, count, config.width)
     x, kind, weight = (
         torch.cat(parts) for parts in zip(*(_rows(seen[k], i, net.values) for i, k in enumerate(BASES)), strict=True)
@@ -261,7 +264,7 @@ def compare(data: dict[TokenKind, Windows], numbers: dict[TokenKind, int], confi
         with torch.no_grad():
             miss = (net(rows, kinds, False) - rows)[:, : values_per_window(k)].square().mean(1).double().numpy()
         bent = np.degrees(np.sqrt((miss * new[k].weight).sum() / new[k].weight.sum()))
-        say(f"{k}, {count} bytes a window: basis {lost(new[k], bases[k]):.2f}, network {bent:.2f} degrees on new rigs")
+        say(f"{k}, {count} bytes: basis loses {lost(new[k], bases[k], count):.2f} degrees, network {bent:.2f}")
 
 
 def _chosen(data: Windows, which: Bool[ndarray, " windows"]) -> Windows:

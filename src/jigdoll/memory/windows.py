@@ -21,7 +21,7 @@ BASES: tuple[TokenKind, ...] = ("trunk", "neck", "tail", "leg", "arm", "wing")
 STEPS = 127
 MEAN_STEP = np.pi / STEPS
 """Mean rotations are kept in steps of this size along each axis [rad]; windows make up for what is lost."""
-MOVE_WEIGHTS = np.array([0.2, 0.2, 2.0, 0.2])
+MOVE_WEIGHTS = np.array([0.4, 0.4, 2.0, 0.4])
 """How much the root's velocities, height and heading rate count against radians of a bone."""
 STATION_WEIGHTS = {"trunk": np.array([2.0, *[1.0] * (STATION_COUNT["trunk"] - 1)])}
 LIMB_WEIGHTS = np.array([1.2, 1.5, 1.2, 1.0, 0.7])
@@ -30,19 +30,25 @@ LIMB_WEIGHTS = np.array([1.2, 1.5, 1.2, 1.0, 0.7])
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """How windows of one kind of token are written."""
+    """How windows of one kind of token are written: coordinates that tell most come first."""
 
-    vectors: Float[ndarray, "values numbers"]
+    vectors: Float[ndarray, "values values"]
     """Orthonormal columns; values are the frames of a window times the channels."""
-    scale: Float[ndarray, " numbers"]
+    scale: Float[ndarray, " values"]
     """The largest coordinate that can be written."""
 
-    def write(self, windows: Float[ndarray, "windows values"]) -> Int8[ndarray, "windows numbers"]:
-        """Coordinates as bytes, finer near zero."""
-        share = np.clip(windows @ self.vectors / self.scale, -1, 1)
-        return np.round(np.sign(share) * np.sqrt(np.abs(share)) * STEPS).astype(np.int8)
+    def write(
+        self, windows: Float[ndarray, "windows values"], *, allowed: float = 0.0
+    ) -> Int8[ndarray, "windows values"]:
+        """Coordinates as bytes, finer near zero; each window's last ones are zero, as long as it loses no more than
+        the allowed sum of squares."""
+        coordinates = windows @ self.vectors
+        share = np.clip(coordinates / self.scale, -1, 1)
+        codes = np.round(np.sign(share) * np.sqrt(np.abs(share)) * STEPS).astype(np.int8)
+        lost = np.cumsum(np.square(coordinates)[:, ::-1], axis=1)[:, ::-1]
+        return np.where(lost > allowed, codes, np.int8(0))
 
-    def read(self, codes: Int8[ndarray, "windows numbers"]) -> Float[ndarray, "windows values"]:
+    def read(self, codes: Int8[ndarray, "windows values"]) -> Float[ndarray, "windows values"]:
         """The windows that bytes tell of."""
         share = codes.astype(float) / STEPS
         return (share * np.abs(share) * self.scale) @ self.vectors.T
@@ -109,6 +115,11 @@ def joined(windows: Float[ndarray, "windows values"]) -> Float[ndarray, "frames 
 def values_per_window(kind: TokenKind) -> int:
     """Numbers of a window before it is written."""
     return WINDOW * (3 * STATION_COUNT[kind] + (ROOT_CHANNELS if kind == "trunk" else 0))
+
+
+def channels_told(row: Token) -> int:
+    """How many channels of a token mean something."""
+    return 3 * int(row.has.sum()) + (ROOT_CHANNELS if row.kind == "trunk" else 0)
 
 
 def _weights(kind: TokenKind) -> Float[ndarray, " stations"]:
