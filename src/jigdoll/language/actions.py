@@ -203,7 +203,8 @@ _ROWS = (
            nearest=("creep", "idle")),
     Action("sit_up", ("do sit ups", "do situps", "do crunches"), nouns=("sit ups", "situps"), nearest=("idle",)),
     Action("squat", ("squat", "do squats", "do a squat"), nearest=("idle", "hop")),
-    Action("exercise", ("exercise", "work out", "warm up", "do yoga", "do gymnastics", "lift weights", "train"),
+    Action("exercise", ("exercise", "work out", "warm up", "do yoga", "do tai chi", "do karate", "do gymnastics",
+                        "lift weights", "train"),
            nearest=("dance", "march")),
     # Fights.
     Action(
@@ -216,7 +217,7 @@ _ROWS = (
     Action("kick", ("kick", "give a kick", "kick out", "boot", "lash out", "roundhouse kick", "karate kick", "dropkick",
                     "high kick", "kick ~ ball", "fly kick", "side kick", "front kick")),
     Action("attack", ("attack", "fight", "brawl", "claw", "maul", "swipe", "ambush", "battle", "pummel", "assault",
-                      "headbutt", "butt", "ram", "gore", "wrestle", "peck at"), nearest=("punch", "kick")),
+                      "headbutt", "butt", "ram", "gore", "wrestle"), nearest=("punch", "kick")),
     Action("bite", ("bite", "snap", "snap ~ jaws", "gnaw", "sting"), nearest=("punch", "idle")),
     Action("pounce", ("pounce", "pounce on"), general="jump", gait="jump",
            froude=0.035),
@@ -302,8 +303,8 @@ _ROWS = (
            nearest=("creep", "idle")),
     Action("hang", ("hang", "dangle", "hang from"), nearest=("idle",)),
     # Bodily needs.
-    Action("eat", ("eat", "chew", "feed", "munch", "graze", "nibble", "devour", "peck", "swallow", "feast", "chomp",
-                   "eat ~ apple"), nearest=("idle",)),
+    Action("eat", ("eat", "chew", "feed", "munch", "graze", "nibble", "devour", "peck", "peck at", "swallow", "feast",
+                   "chomp", "eat ~ apple"), nearest=("idle",)),
     Action("drink", ("drink", "sip", "slurp", "lap", "gulp", "take a sip", "drink water"), nearest=("idle",)),
     Action("yawn", ("yawn",), nearest=("idle",)),
     Action("sneeze", ("sneeze", "cough", "vomit", "throw up", "puke", "hiccup"), nearest=("idle",)),

@@ -3,18 +3,9 @@
 TEMPOS: dict[str, tuple[str, ...]] = {
     "slow": (
         *("slowly", "in slow motion", "unhurriedly", "at a slow pace", "leisurely", "slow", "lazily", "sluggishly"),
-        *(
-            "unhurried",
-            "gently",
-            "calmly",
-            "slower",
-            "sluggish",
-            "lazy",
-            "gradually",
-            "at a leisurely pace",
-            "steadily",
-        ),
-        *("very slowly", "at a snails pace", "relaxed", "relaxedly", "casually", "ponderously", "slow motion"),
+        *("unhurried", "gently", "calmly", "slower", "sluggish", "lazy", "gradually", "at a leisurely pace"),
+        *("steadily",),
+        *("very slowly", "at a snails pace", "relaxed", "casually", "casual", "ponderously", "slow motion"),
     ),
     "fast": (
         *("quickly", "fast", "at full speed", "rapidly", "at a fast pace", "swiftly", "quick", "rapid", "swift"),
@@ -42,7 +33,7 @@ SIDES: dict[str, tuple[str, ...]] = {
 """To which side, or with which limb."""
 
 WAYS: dict[str, tuple[str, ...]] = {
-    "backward": ("backwards", "backward", "in reverse", "back"),
+    "backward": ("backwards", "backward", "in reverse"),
     "sideways": ("sideways", "sideward", "sidewards", "from side to side", "side to side", "laterally"),
     "circle": (
         *("in circles", "in a circle", "around in circles", "round and round", "around and around", "in a ring"),
@@ -99,7 +90,7 @@ STYLES: dict[str, tuple[str, ...]] = {
     "playful": ("playfully", "playful", "mischievously", "funnily", "funny", "goofily", "goofy", "sillily", "silly"),
     "confident": ("confidently", "confident", "boldly", "bravely", "with confidence", "brave", "cool", "coolly"),
     "smooth": ("smoothly", "fluidly", "fluently"),
-    "wild": ("wildly", "chaotically", "violently", "crazily", "crazy", "madly", "hysterically"),
+    "wild": ("wildly", "dramatically", "chaotically", "violently", "crazily", "crazy", "madly", "hysterically"),
     "strong": ("powerfully", "forcefully", "hard", "with force", "mightily", "with power", "strongly"),
     "weak": ("weakly", "feebly", "weak"),
     "injured": ("injured", "wounded", "hurt", "in pain", "painfully", "with an injured leg", "with a hurt leg"),

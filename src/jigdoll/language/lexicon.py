@@ -56,7 +56,7 @@ def _entries() -> Iterable[tuple[str, Sense]]:
     for word in (*SIZES, *SHAPES, *COLORS, *fillers.LOOKS):
         yield word, Sense(word, "look")
     for thing in fillers.THINGS:
-        yield thing, Sense(thing, "thing")
+        yield from ((form, Sense(thing, "thing")) for form in _both(thing))
     for verb in fillers.LIGHT_VERBS:
         base, third, ing, pasts = inflect(verb)
         yield from ((form, Sense(verb, "filler", light=True)) for form in (base, third, ing, *pasts))

@@ -90,7 +90,7 @@ KIN: dict[str, tuple[str, ...]] = {
         *("lad", "blacksmith", "lumberjack", "miner", "gardener", "drunkard", "beggar", "patient", "speaker"),
         *("tightrope walker", "karate master", "ballet dancer", "fencer", "swordsman", "actress", "servant", "slave"),
         *("superheroine", "werecat", "mermaid", "fairy", "satyr", "faun", "harpy", "cultist", "peasant", "nobleman"),
-        *("stuntman", "jester", "rogue", "wanderer", "butler", "maid", "passenger", "customer", "shopper"),
+        *("stuntman", "stranger", "jester", "rogue", "wanderer", "butler", "maid", "passenger", "customer", "shopper"),
     ),
     "child": ("baby", "dwarf", "goblin", "gnome", "hobbit", "imp", "doll", "puppet", "teenager", "leprechaun"),
     "robot": ("mech", "cyborg", "automaton", "golem", "machine", "terminator", "stormtrooper", "snowman"),

@@ -17,8 +17,10 @@ Piece = Found[tuple[Sense, ...]]
 
 _ADJECTIVES = ("look", "tempo", "style", "side", "times")
 """Kinds of words that stand between an article and its noun."""
-_WEAK_VERBS = ("go", "move", "come", "travel", "proceed")
-"""Walks that give way to the action after them: "goes swimming"."""
+_WEAK_VERBS = ("go", "move", "come", "travel", "proceed", "throw", "land")
+"""Verbs that give way to the action after them: "goes swimming", "throws a kick"."""
+_PASSIVES = ("is", "are", "was", "were", "get", "gets")
+"""What a thing at the beginning of a sentence is followed by."""
 _ENDINGS = ("stop", "halt", "stop moving")
 """What comes after is over: "stops walking"."""
 
@@ -162,7 +164,9 @@ def _is_action(
     if article is None:
         # "Picks up boxes", "throws punches": what directly follows a verb without an article may be a thing too.
         direct = before is not None and before.kind == "action" and not pieces[len(words)].after_break
-        return not (direct and other is not None and other.kind == "thing" and not action.ing)
+        after = pieces[len(words) + 1].form if len(words) + 1 < len(pieces) else ""
+        suffers = not _has(words, "noun") and after in _PASSIVES
+        return not ((direct or suffers) and other is not None and other.kind == "thing" and not action.ing)
     if action.ing and not (other and other.kind == "thing"):
         return True
     if " " in action.base and other is None:
@@ -218,7 +222,7 @@ def _without_bywords(words: list[KnownWord | None], pieces: Sequence[Piece]) -> 
         ing = _is_ing(pieces[place], word)
         before = words[place - 1] if place else None
         after = words[place + 1] if place + 1 < len(words) else None
-        described = ing and after is not None and after.kind in ("noun", "look") and bool(later)
+        described = ing and after is not None and after.kind in ("noun", "look", "thing") and len(places) > 1
         articled = before is not None and (before.form in fillers.DETERMINERS or before.kind in _ADJECTIVES)
         if described and articled:
             words[place] = replace(word, kind="filler")
