@@ -12,11 +12,11 @@ _WORDS: dict[LimbKind, set[str]] = {
     "wing": {"wing", "wings", "pinion"},
     "fin": {"fin", "fins", "flipper", "flippers", "pectoral", "fluke"},
     "leg": set(
-        "leg legs upleg thigh calf shin knee ankle foot feet toe toes hip femur tibia hock hoof paw pastern fetlock "
+        "leg legs upleg upperleg lowerleg midleg thigh calf shin knee ankle foot feet toe toes hip femur tibia hock hoof paw pastern fetlock "
         "cannon stifle metatarsal tarsal haunch trochanter coxa tarsus".split()
     ),
     "arm": set(
-        "arm arms forearm upperarm shoulder clavicle collar scapula humerus elbow wrist hand hands palm radius".split()
+        "arm arms forearm upperarm lowerarm shoulder clavicle collar scapula humerus elbow wrist hand hands palm radius".split()
     ),
     "tail": {"tail", "tails"},
     "head": {"head", "neck", "skull", "cervical"},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.errors import RepairWarning, RigError
@@ -19,7 +19,7 @@ from jigdoll.formats.joints import free_skeleton
 from jigdoll.formats.rest import local_transforms, rigid_rest, world_to_motion
 from jigdoll.kinematics import motion_to_world, rest_transforms
 from jigdoll.math.transforms import apply
-from jigdoll.rig.flesh import Flesh, flesh_of
+from jigdoll.rig.flesh import Flesh, Outline, flesh_of
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import with_default_limits
 from jigdoll.rig.names import read_name
@@ -71,7 +71,7 @@ def reparent(asset: RiggedAsset) -> Reparented:
         warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=2)
     plain = standing is None and tree.joints == tuple(range(len(asset.skeleton)))
     if plain and tree.parents == asset.skeleton.parents:
-        skeleton = _with_limits(asset.skeleton, flesh)
+        skeleton = _with_limits(asset.skeleton, flesh.outline)
         copy = asset if skeleton is asset.skeleton else replace(asset, skeleton=skeleton)
         return Reparented(copy, asset, tree.joints, tuple(repairs))
     return _copied(asset, tree, standing, flesh, repairs)
@@ -157,7 +157,7 @@ def new_parents(skeleton: Skeleton, flesh: Flesh) -> dict[int, int]:
     A stray is a bone beside the middle that moves skin, hangs on the root or on weightless joints below it, and is much
     shorter than the limb that it continues.
     """
-    limbs = [limb for limb in find_limbs(skeleton, flesh.sheets) if limb.kind in ("leg", "arm")]
+    limbs = [limb for limb in find_limbs(skeleton, flesh.outline) if limb.kind in ("leg", "arm")]
     points = rest_transforms(skeleton)[:, :3, 3].double().numpy()
     below = _subtree_weight(skeleton.parents, flesh.weight)
     size = float(np.ptp(points, axis=0).max())
@@ -282,25 +282,19 @@ def _skeleton(tree: _Tree, world: Float[ndarray, "joints 4 4"]) -> Skeleton:
     return free_skeleton(tree.names, tree.parents, local.float())
 
 
-def _with_limits(skeleton: Skeleton, flesh: Flesh | None) -> Skeleton:
+def _with_limits(skeleton: Skeleton, outline: Outline) -> Skeleton:
     """Axes and limits by role where the skeleton came without any."""
     if bool((skeleton.limits.abs() < 3.14).any()):
         return skeleton
-    limited = with_default_limits(skeleton, find_limbs(skeleton, flesh.sheets if flesh else None))
+    limited = with_default_limits(skeleton, find_limbs(skeleton, outline))
     return replace(limited, T_parent_joint=skeleton.T_parent_joint)
-
-
-def _sheets(tree: _Tree, flesh: Flesh) -> Bool[ndarray, " joints"]:
-    """Which joints of the tree move a thin sheet; a tip is as its bone."""
-    own = [j if j >= 0 else tree.joints[p] for j, p in zip(tree.joints, tree.parents, strict=True)]
-    return flesh.sheets[own]
 
 
 def _stands(tree: _Tree, flesh: Flesh, world: Float[ndarray, "joints 4 4"] | None = None) -> bool:
     """Whether every leg reaches down; a body without legs is left as it is."""
     skeleton = _skeleton(tree, tree.world if world is None else world)
     points = rest_transforms(skeleton)[:, :3, 3]
-    legs: list[Limb] = [limb for limb in find_limbs(skeleton, _sheets(tree, flesh)) if limb.kind == "leg"]
+    legs: list[Limb] = [limb for limb in find_limbs(skeleton, flesh.outline.of(tree.joints)) if limb.kind == "leg"]
     for leg in legs:
         chain = points[list(leg.joints)]
         length = float(chain.diff(dim=0).norm(dim=-1).sum())
@@ -368,7 +362,7 @@ def _copied(asset: RiggedAsset, tree: _Tree, standing: Motion | None, flesh: Fle
         before = torch.stack([source.T_joint_node[j] if j >= 0 else torch.eye(4) for j in tree.joints])
         nodes = tuple(source.nodes[j] if j >= 0 else -1 for j in tree.joints)
         source = replace(source, nodes=nodes, T_joint_node=torch.from_numpy(stretch).to(before) @ before)
-    made = _with_limits(_skeleton(tree, world), None)
+    made = _with_limits(_skeleton(tree, world), flesh.outline.of(tree.joints))
     copy = RiggedAsset(
         name=asset.name,
         mesh=mesh,
