@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from jigdoll.kinematics import rest_transforms
-from jigdoll.rig.flesh import Outline
+from jigdoll.rig.flesh import THIN, Outline
 from jigdoll.rig.names import JointName, LimbKind, Side, read_name
 from jigdoll.types import Skeleton
 
@@ -30,8 +30,8 @@ class Body:
     children: tuple[tuple[int, ...], ...]
     fleshy: Bool[ndarray, " joints"]
     """Joints that carry flesh; all of them where there is no skin to tell."""
-    sheets: Bool[ndarray, " joints"]
-    """Joints that move a thin sheet of skin."""
+    flatness: Float[ndarray, " joints"]
+    """How thick each joint's flesh is as a share of its width."""
     low: Float[ndarray, "joints 3"]
     high: Float[ndarray, "joints 3"]
     """The box of each joint's own flesh."""
@@ -67,11 +67,24 @@ class Body:
         """The children of a joint that may continue a limb: no fingers, ears or controls."""
         return [c for c in self.children[joint] if not (self.said[c].ignored or self.said[c].finger)]
 
-    def is_sheet(self, joint: int) -> bool:
+    def is_sheet(self, joint: int, *, thin: float = THIN, share: float = 0.5) -> bool:
         """Whether most of the flesh from a joint on is thin sheets."""
         joints = [j for j in self.below(joint) if self.fleshy[j]]
         areas = ((self.high[joints] - self.low[joints]) ** 2).sum(1)
-        return bool((areas * self.sheets[joints]).sum() > 0.4 * areas.sum()) if joints else False
+        return bool((areas * (self.flatness[joints] < thin)).sum() > share * areas.sum()) if joints else False
+
+    def is_stiff(self, joint: int) -> bool:
+        """Whether all flesh from a joint on moves as one piece."""
+        return not self.fleshy.all() and sum(bool(self.fleshy[j]) for j in self.below(joint)) == 1
+
+    def extent(self, joint: int) -> float:
+        """The diagonal of the box of all flesh from a joint on [m]."""
+        return float(np.linalg.norm(self.below_high[joint] - self.below_low[joint]))
+
+    def direction(self, joint: int) -> Float[ndarray, " 3"]:
+        """From a joint to the middle of the flesh from it on."""
+        way = (self.below_low[joint] + self.below_high[joint]) / 2 - self.P[joint]
+        return way / max(float(np.linalg.norm(way)), 1e-9)
 
 
 @dataclass
@@ -94,10 +107,10 @@ def measured(skeleton: Skeleton, outline: Outline | None) -> Body:
     """Measure a skeleton at rest, with the outline of its flesh where it has skin."""
     T = rest_transforms(skeleton).detach().double().numpy()
     P, count = T[:, :3, 3], len(skeleton)
-    fleshy, sheets = np.ones(count, bool), np.zeros(count, bool)
+    fleshy, flatness = np.ones(count, bool), np.ones(count)
     low, high = P.copy(), P.copy()
     if outline is not None and np.isfinite(outline.points).any():
-        fleshy, sheets = np.isfinite(outline.points[:, 0, 0]), outline.sheets
+        fleshy, flatness = np.isfinite(outline.points[:, 0, 0]), outline.flatness
         points = np.einsum("jab,jpb->jpa", T[fleshy, :3, :3], outline.points[fleshy]) + P[fleshy, None]
         low[fleshy], high[fleshy] = points.min(1), points.max(1)
     said = [read_name(name) for name in skeleton.names]
@@ -120,7 +133,7 @@ def measured(skeleton: Skeleton, outline: Outline | None) -> Body:
         said=said,
         children=children,
         fleshy=fleshy,
-        sheets=sheets,
+        flatness=flatness,
         low=low,
         high=high,
         below_low=below_low,
@@ -164,6 +177,7 @@ def sides_of(body: Body) -> list[Side]:
     near = np.maximum(MIDDLE * body.size, STRADDLES * half)
     here: list[Side] = ["middle" if abs(x) < n else "left" if x > 0 else "right" for x, n in zip(centre, near, strict=True)]
     both = body.fleshy & (np.abs(centre) < 0.25 * half) & (half > 0.03 * body.size)
+    carries = np.isin(np.arange(len(here)), [j for leaf in np.flatnonzero(body.fleshy) for j in body.path(int(leaf))])
     sides: list[Side] = []
     for joint, parent in enumerate(body.skeleton.parents):
         words = body.said[joint]
@@ -171,7 +185,9 @@ def sides_of(body: Body) -> list[Side]:
             sides.append("middle")
         elif parent > 0 and sides[parent] != "middle":
             sides.append(sides[parent])
-        elif both[joint] and not body.children[joint]:
+        elif not carries[joint] and words.side is None:
+            sides.append(sides[parent])  # a bare tip is where its bone is
+        elif both[joint] and sum(carries[kid] for kid in body.children[joint]) == 0:
             sides.append("middle")  # one joint moves both legs
         elif words.side is not None and (here[joint] in ("middle", words.side)):
             sides.append(words.side)
@@ -183,18 +199,23 @@ def sides_of(body: Body) -> list[Side]:
     for joint in reversed(range(1, len(sides))):
         # A collar bone begins on the middle line but carries one side only.
         below: set[Side] = {sides[child] for child in body.children[joint]}
-        if sides[joint] == "middle" and body.said[joint].kind is None and below in ({"left"}, {"right"}):
+        loose = sides[joint] == "middle" and body.said[joint].kind is None and not both[joint]
+        if loose and below in ({"left"}, {"right"}):
             sides[joint] = below.pop()
     return sides
 
 
 def _has_twin(body: Body, joint: int) -> bool:
-    """Whether another joint's flesh is near the mirror image of this one's."""
+    """Whether the flesh of another joint, of like size and on no line with this one, is near the mirror image."""
     centres = (body.low + body.high) / 2
     mirrored = centres[joint] * [-1.0, 1.0, 1.0] + [2 * body.middle, 0.0, 0.0]
     far = np.linalg.norm(centres - mirrored, axis=1)
-    far[joint] = np.inf
-    return bool(far.min() < 0.15 * body.size)
+    sizes = np.linalg.norm(body.high - body.low, axis=1)
+    far[[*body.path(joint), *body.below(joint)]] = np.inf
+    far[(sizes > 1.7 * sizes[joint]) | (1.7 * sizes < sizes[joint])] = np.inf
+    aside, own = np.abs(centres[:, 0] - body.middle), abs(float(centres[joint, 0] - body.middle))
+    far[(aside > 3 * own) | (3 * aside < own)] = np.inf
+    return bool(far.min() < 0.12 * body.size)
 
 
 def chains_of(body: Body, sides: Sequence[Side]) -> list[Chain]:
@@ -202,9 +223,8 @@ def chains_of(body: Body, sides: Sequence[Side]) -> list[Chain]:
     chains: list[Chain] = []
     for start, parent in enumerate(body.skeleton.parents):
         if sides[start] != "middle" and (parent < 0 or sides[parent] != sides[start]) and not body.said[start].ignored:
-            starts = _limb_starts(body, start)
-            for first in starts:
-                joints = _main_path(body, first, set(starts))
+            for first in _limb_starts(body, start):
+                joints = _main_path(body, first)
                 if len(joints) > 1:  # a lone sided joint is a control or a decoration
                     chains.append(Chain(sides[start], joints, body.skeleton.parents[first]))
     _match_twins(body, chains)
@@ -220,14 +240,13 @@ def _limb_starts(body: Body, start: int) -> list[int]:
         way, joint = 0.0, first
         while True:
             kids = body.limb_kids(joint)
-            sprouts = [kid for kid in kids if _sprouts(body, joint, kid)]
-            pending += sprouts
-            kids = [kid for kid in kids if kid not in sprouts]
             longest = max((float(body.ways[kid]) for kid in kids), default=0.0)
-            if not kids or way > ANCHOR * longest:
+            long_ones = [kid for kid in kids if body.ways[kid] > 0.55 * longest]
+            # Fingers that leave one place leave it at the end of this bone.
+            shared = float(body.bones[long_ones].min()) if _begin_together(body, long_ones) else 0.0
+            if not kids or way + shared > ANCHOR * (longest - shared):
                 found.append(first)
                 break
-            long_ones = [kid for kid in kids if body.ways[kid] > 0.55 * longest]
             if len(long_ones) > 1 and longest > 0.12 * body.size:
                 pending += long_ones
                 break
@@ -236,22 +255,37 @@ def _limb_starts(body: Body, start: int) -> list[int]:
     return found
 
 
-def _sprouts(body: Body, joint: int, kid: int) -> bool:
-    """Whether a child is a limb beside its parent, not its next bone: both begin at one place and lie side by side."""
-    if not (body.fleshy[joint] and body.fleshy[kid]):
+def _begin_together(body: Body, joints: Sequence[int]) -> bool:
+    """Whether several joints lie at one place, away from their parent."""
+    if len(joints) < 2:
         return False
-    here, there = ((body.low + body.high) / 2)[[joint, kid]]
-    own, other = here - body.P[joint], there - body.P[kid]
-    length, reach = float(np.linalg.norm(own)), float(np.linalg.norm(other))
-    if length < 0.07 * body.size or reach < 0.5 * length or reach > 2 * length:
-        return False
-    return bool(body.bones[kid] < 0.6 * length and own @ other > 0.2 * length * reach)
+    apart = float(np.linalg.norm(np.ptp(body.P[joints], axis=0)))
+    return apart < 0.3 * float(body.bones[joints].min())
 
 
-def _main_path(body: Body, start: int, starts: set[int]) -> list[int]:
-    """From a limb's first joint along its longest way, leaving fingers, feathers, controls and other limbs aside."""
+def beside(body: Body) -> dict[int, int]:
+    """Joints that hang on a limb but are limbs beside it, and the joint that carries both: an ant's second leg.
+
+    Such a joint begins where its parent begins, its flesh lies beside its parent's and is as long.
+    """
+    centres = (body.low + body.high) / 2
+    found: dict[int, int] = {}
+    for kid, joint in enumerate(body.skeleton.parents):
+        if joint <= 0 or body.fleshy.all() or not (body.fleshy[joint] and body.fleshy[kid]):
+            continue
+        own, other = centres[joint] - body.P[joint], centres[kid] - body.P[kid]
+        length, reach = float(np.linalg.norm(own)), float(np.linalg.norm(other))
+        like = 0.07 * body.size < length and 0.5 * length < reach < 2 * length
+        aside = min(abs(float(centres[j, 0] - body.middle)) for j in (joint, kid)) > MIDDLE * body.size
+        if like and aside and body.bones[kid] < 0.5 * length and own @ other > 0.2 * length * reach:
+            found[kid] = body.skeleton.parents[joint]
+    return found
+
+
+def _main_path(body: Body, start: int) -> list[int]:
+    """From a limb's first joint along its longest way, leaving fingers, feathers and controls aside."""
     path = [start]
-    while kids := [kid for kid in body.limb_kids(path[-1]) if kid not in starts]:
+    while kids := body.limb_kids(path[-1]):
         path.append(max(kids, key=lambda kid: float(body.ways[kid])))
     # The fingers of a dragon's wing are half of it.
     way = sum(float(body.bones[joint]) for joint in path[1:])

@@ -16,7 +16,7 @@ from numpy import ndarray
 from jigdoll.rig.chains import Body, Chain, chains_of, measured, sides_of
 from jigdoll.rig.flesh import Outline
 from jigdoll.rig.middle_line import head_of, spine_of, tail_of
-from jigdoll.rig.names import LimbKind
+from jigdoll.rig.names import LimbKind, Side
 from jigdoll.types import Limb, Skeleton
 
 ON_GROUND = 0.07
@@ -37,8 +37,9 @@ def find_limbs(skeleton: Skeleton, outline: Outline | None = None) -> tuple[Limb
     body = measured(skeleton, outline)
     sides = sides_of(body)
     chains = chains_of(body, sides)
-    head_end = head_of(body, sides, set())
-    _classify(body, chains, set(head_end))
+    stance = _stance(body, sides, chains)
+    carriers = {chain.parent for chain, stands in zip(chains, stance.stands, strict=True) if stands}
+    _classify(body, chains, stance, set(head_of(body, sides, carriers)))
     limbs = _ranked([chain for chain in chains if chain.kind is not None], body.P)
     attached = {skeleton.parents[limb.joints[0]] for limb in limbs}
     head = head_of(body, sides, attached)
@@ -60,16 +61,19 @@ class _Stance:
     upright: bool
     hips: float
     """The height of the lowest hips [m]."""
+    front: float
+    """How far ahead the foremost hips are [m]."""
     legs: int
+    lies: bool
+    """Whether the body is longer than high."""
 
     @property
     def on_all_fours(self) -> bool:
         return self.legs >= 4 and not self.upright
 
 
-def _classify(body: Body, chains: list[Chain], head: set[int]) -> None:
+def _classify(body: Body, chains: list[Chain], stance: _Stance, head: set[int]) -> None:
     """Legs, arms, wings and fins, each pair together; chains that are ears or decoration keep no kind."""
-    stance = _stance(body, chains)
     for i, chain in enumerate(chains):
         pair = [chain] if chain.twin is None else [chain, chains[chain.twin]]
         votes: list[LimbKind | None] = [body.said[j].kind for c in pair for j in c.joints]
@@ -89,10 +93,18 @@ def _kind(body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, 
         return "arm" if stance.upright and (named == "arm" or raised) else "leg"
     if named == "leg" and (stance.legs == 0 or _nearly_down(body, chain)):
         return "leg"
-    if body.is_sheet(chain.first) or _feathered(body, chain):
-        extent = float(np.linalg.norm(body.below_high[chain.first] - body.below_low[chain.first]))
+    if stance.legs >= 4 and _points_forward(body, chain, stance.front):
+        return "arm"
+    extent = body.extent(chain.first)
+    swims = stance.legs == 0 and stance.lies and _pieces(body, chain) < 3
+    if swims or body.is_sheet(chain.first) or _folded(body, chain, stance):
         return "fin" if stance.legs == 0 and extent < FIN * body.size else "wing"
     return "arm"
+
+
+def _pieces(body: Body, chain: Chain) -> int:
+    """How many joints of a chain carry flesh."""
+    return sum(bool(body.fleshy[j]) for j in chain.joints)
 
 
 def _majority(votes: Sequence[LimbKind | None]) -> LimbKind | None:
@@ -103,38 +115,54 @@ def _majority(votes: Sequence[LimbKind | None]) -> LimbKind | None:
     return max(("leg", "arm"), key=limb.count) if limb else None
 
 
-def _feathered(body: Body, chain: Chain) -> bool:
-    """Whether the flesh goes on far behind the joints, as the feathers of a folded wing do."""
+def _folded(body: Body, chain: Chain, stance: _Stance) -> bool:
+    """Whether it lies along the body to the back, or has feathers far behind its joints, as a folded wing does."""
+    if body.fleshy.all():
+        return False
     joints = body.below(chain.first)
-    behind = float(body.P[joints, 2].min() - body.below_low[chain.first, 2])
-    return behind > 0.2 * body.size
+    feathers = float(body.P[joints, 2].min() - body.below_low[chain.first, 2])
+    along = not stance.upright and float(body.direction(chain.first)[2]) < -0.7
+    return feathers > 0.2 * body.size or along
 
 
 # What stands
 
 
-def _stance(body: Body, chains: Sequence[Chain]) -> _Stance:
+def _stance(body: Body, sides: Sequence[Side], chains: Sequence[Chain]) -> _Stance:
     """Which chains stand on the ground, and whether the trunk is upright over them."""
-    stands = _standing(body, chains, ON_GROUND)
+    trunk = [j for j, side in enumerate(sides) if side == "middle" and body.fleshy[j]] or [0]
+    belly = float(body.low[max(trunk, key=lambda j: float(np.linalg.norm(body.high[j] - body.low[j]))), 1])
+    stands = _standing(body, chains, belly, ON_GROUND)
     upright = _upright(body, chains, stands)
     if not upright and any(stands):  # what stands on four legs may lift a foot
-        stands = _standing(body, chains, 2 * ON_GROUND)
+        front = max(float(body.P[c.first, 2]) for c, s in zip(chains, stands, strict=True) if s)
+        lifted = _standing(body, chains, belly, 2 * ON_GROUND)
+        lifted = [up and not _points_forward(body, c, front) for up, c in zip(lifted, chains, strict=True)]
+        stands = [s or up for s, up in zip(stands, lifted, strict=True)]
     if not any(stands):
         stands = _hanging(body, chains)
         upright = upright and not any(stands)
     many = _many_legs(body, chains, stands)
     stands = [s or m for s, m in zip(stands, many, strict=True)]
-    hips = min((float(body.P[c.first, 1]) for c, s in zip(chains, stands, strict=True) if s), default=0.0)
-    return _Stance(stands, upright, hips, sum(stands))
+    starts = [body.P[c.first] for c, s in zip(chains, stands, strict=True) if s] or [np.zeros(3)]
+    hips, front = min(float(p[1]) for p in starts), max(float(p[2]) for p in starts)
+    length = float(body.high[body.fleshy, 2].max() - body.low[body.fleshy, 2].min())
+    return _Stance(stands, upright, hips, front, sum(stands), length > body.height)
 
 
-def _standing(body: Body, chains: Sequence[Chain], share: float) -> list[bool]:
+def _points_forward(body: Body, chain: Chain, front: float) -> bool:
+    """Whether a chain leaves the body before all legs and points ahead, as claws and feelers do."""
+    return float(body.P[chain.first, 2]) > front - 0.03 * body.size and float(body.direction(chain.first)[2]) > 0.5
+
+
+def _standing(body: Body, chains: Sequence[Chain], belly: float, share: float) -> list[bool]:
     """Whether each chain and its twin reach the ground; one alone must be called a leg to count."""
     low = [_reaches_ground(body, chain, share) for chain in chains]
     called = [any(body.said[j].kind == "leg" for j in chain.joints) for chain in chains]
     stands = [low[i] and (called[i] if c.twin is None else low[c.twin]) for i, c in enumerate(chains)]
-    flippers = [s and not called[i] and _flipper(body, chains[i]) for i, s in enumerate(stands)]
-    return [s and not f for s, f in zip(stands, flippers, strict=True)]
+    if sum(stands) >= 6 and belly > body.ground + 0.05 * body.height:
+        return stands
+    return [s and (called[i] or not _flipper(body, chains[i], belly)) for i, s in enumerate(stands)]
 
 
 def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
@@ -145,10 +173,11 @@ def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
     return low < body.ground + reach and falls > 0.1 * reach
 
 
-def _flipper(body: Body, chain: Chain) -> bool:
+def _flipper(body: Body, chain: Chain, belly: float) -> bool:
     """Whether a thin sheet touches the ground beside a belly that is nearly as low: nothing that bears a body."""
-    belly = float(body.low[0, 1]) - body.ground
-    return bool(body.sheets.any()) and belly < 0.5 * body.height and body.is_sheet(chain.first)
+    above = (belly - body.ground) / max(body.height, 1e-9)
+    thin = 0.52 if above < ON_GROUND else 0.3
+    return above < 0.5 and body.is_sheet(chain.first, thin=thin, share=0.8)
 
 
 def _hanging(body: Body, chains: Sequence[Chain]) -> list[bool]:
@@ -156,7 +185,8 @@ def _hanging(body: Body, chains: Sequence[Chain]) -> list[bool]:
     down = []
     for chain in chains:
         way = body.P[chain.joints[-1]] - body.P[chain.first]
-        down.append(chain.twin is not None and float(-way[1]) > 0.3 * float(np.linalg.norm(way)))
+        lies = _reaches_ground(body, chain, ON_GROUND)  # and was not found to stand
+        down.append(chain.twin is not None and not lies and float(-way[1]) > 0.3 * float(np.linalg.norm(way)))
     both = [d and chain.twin is not None and down[chain.twin] for d, chain in zip(down, chains, strict=True)]
     sheets = [b and body.is_sheet(chain.first) for b, chain in zip(both, chains, strict=True)]
     both = [b and not s for b, s in zip(both, sheets, strict=True)]
@@ -165,6 +195,7 @@ def _hanging(body: Body, chains: Sequence[Chain]) -> list[bool]:
 
 def _many_legs(body: Body, chains: Sequence[Chain], stands: Sequence[bool]) -> list[bool]:
     """Chains of a body with three pairs or more that all end low and beside it: legs, though some are lifted."""
+    front = max((float(body.P[c.first, 2]) for c, s in zip(chains, stands, strict=True) if s), default=np.inf)
     low = []
     for chain in chains:
         end = float(body.below_low[chain.first, 1])
@@ -175,6 +206,7 @@ def _many_legs(body: Body, chains: Sequence[Chain], stands: Sequence[bool]) -> l
             and end < body.ground + 0.4 * body.height
             and body.ways[chain.first] > 0.12 * body.size
             and float(body.P[chain.joints[-1], 1]) < float(body.P[chain.first, 1])
+            and not _points_forward(body, chain, front)
         )
     return low if sum(low) >= 6 and any(stands) else [False] * len(chains)
 
@@ -193,7 +225,7 @@ def _upright(body: Body, chains: Sequence[Chain], stands: Sequence[bool]) -> boo
     if not low:
         return True
     hip = min(low, key=lambda p: float(p[1]))
-    chest = max(starts, key=lambda p: float(p[1]))
+    chest = max(low if len(low) > 2 else starts, key=lambda p: float(p[1]))  # not the ears of a hare
     way = (chest - hip) * [0.0, 1.0, 1.0]
     return float(way[1]) > UPRIGHT * max(float(np.linalg.norm(way)), 1e-9)
 
@@ -211,19 +243,20 @@ def _decoration(
 ) -> bool:
     """Ears, horns, feelers, tail feathers: what does not reach the ground and sits where no arm or wing does."""
     chain = chains[index]
-    if any(v in ("head", "tail") for v in votes):
+    stiff = body.is_stiff(chain.first)
+    if any(v in ("head", "tail") for v in votes) or (stiff and _cover(body, chains, chain)):
         return True
-    if stance.stands[index] or any(votes):
+    if any(votes):
         return False
-    extent = float(np.linalg.norm(body.below_high[chain.first] - body.below_low[chain.first]))
-    if chain.twin is None or max(float(body.ways[chain.first]), extent) < 0.06 * body.size:
-        return True
-    on_head = chain.parent in head
     if any(body.said[j].tokens & {"head", "skull", "jaw", "face"} for j in body.path(chain.parent)):
         return True
-    if on_head and (stance.on_all_fours or _short_line(body, chain.parent, head)):
+    if stance.stands[index]:
+        return False
+    if chain.twin is None or max(float(body.ways[chain.first]), body.extent(chain.first)) < 0.06 * body.size:
         return True
-    return _feeler(body, chains, chain, stance, extent)
+    if chain.parent in head and (stance.on_all_fours or _short_line(body, chain.parent, head)):
+        return True
+    return stiff and _feeler(body, chains, chain, stance)
 
 
 def _short_line(body: Body, joint: int, head: set[int]) -> bool:
@@ -232,26 +265,28 @@ def _short_line(body: Body, joint: int, head: set[int]) -> bool:
     return joint > 0 and not any(below in head for kid in kids for below in body.children[kid])
 
 
-def _feeler(body: Body, chains: Sequence[Chain], chain: Chain, stance: _Stance, extent: float) -> bool:
-    """A single stiff piece that points up, or forward before all legs, or back behind them; the jaws of an insect."""
-    stiff = sum(bool(body.fleshy[j]) for j in body.below(chain.first)) == 1 and not body.fleshy.all()
-    centre = (body.below_low[chain.first] + body.below_high[chain.first]) / 2
-    way = centre - body.P[chain.first]
-    way = way / max(float(np.linalg.norm(way)), 1e-9)
+def _feeler(body: Body, chains: Sequence[Chain], chain: Chain, stance: _Stance) -> bool:
+    """A stiff piece that points up, or forward before all legs, or back behind them; ears and jaws before the legs."""
+    way = body.direction(chain.first)
     legs = [c for c, stands in zip(chains, stance.stands, strict=True) if stands]
     starts = [float(body.P[c.first, 2]) for c in legs]
-    start = float(body.P[chain.first, 2])
-    if not stiff:
-        return False
+    start, extent = float(body.P[chain.first, 2]), body.extent(chain.first)
+    if legs and start < min(starts) and way[2] < -0.6:
+        return True
     if body.is_sheet(chain.first):
-        behind = bool(legs) and start < min(starts) and way[2] < -0.6
-        return behind or (stance.on_all_fours and way[1] > 0.5)
-    if way[1] > 0.5:
+        return stance.on_all_fours and float(way[1]) > 0.5
+    if way[1] > 0.5 or (legs and start > max(starts) and way[2] > 0.5):
         return True
-    if legs and start > max(starts) and way[2] > 0.5:
-        return True
-    longest = max((float(np.linalg.norm(body.below_high[c.first] - body.below_low[c.first])) for c in legs), default=0.0)
-    return len(legs) >= 6 and extent < 0.5 * longest
+    if len(legs) >= 6:
+        return extent < 0.5 * max(body.extent(c.first) for c in legs)
+    return stance.on_all_fours and start > max(starts) and extent < 0.25 * body.size
+
+
+def _cover(body: Body, chains: Sequence[Chain], chain: Chain) -> bool:
+    """A piece that sits on the first joint of a longer limb, as a robot's shoulder does."""
+    others = [c for c in chains if c is not chain and c.side == chain.side]
+    near = [c for c in others if float(np.linalg.norm(body.P[c.first] - body.P[chain.first])) < 0.01 * body.size]
+    return any(body.ways[c.first] - body.bones[c.first] > 2 * (body.ways[chain.first] - body.bones[chain.first]) for c in near)
 
 
 def _ranked(chains: Sequence[Chain], P: Float[ndarray, "joints 3"]) -> list[Limb]:

@@ -64,12 +64,12 @@ def _leads_forward(body: Body, leaf: int) -> bool:
     if not way:
         return False
     high, low = body.high[way].max(0), body.low[way]
-    beyond = high[1:] > body.high[0, 1:] + BEYOND * body.size
+    above, before = high[1:] > body.high[0, 1:] + BEYOND * body.size
     begins = float(low[0, 2] + body.high[way[0], 2]) / 2
     middle = float(body.low[0, 2] + body.high[0, 2]) / 2
     behind = begins < middle - 0.1 * body.size
     risen = float(high[1] - body.high[0, 1]) > 0.5 * body.size
-    return bool(beyond.any()) and (risen or not behind)
+    return bool(before) or (bool(above) and (risen or not behind))
 
 
 def tail_of(body: Body, sides: Sequence[Side], attached: set[int], head: Sequence[int]) -> list[int]:
@@ -97,13 +97,17 @@ def _leads_back(body: Body, path: Sequence[int]) -> bool:
     way = [j for j in path if body.fleshy[j]]
     if not way:
         return False
-    behind = float(body.low[way, 2].min()) < float(body.low[0, 2]) - BEYOND * body.size
+    rear, length = float(body.low[0, 2]), float(body.high[0, 2] - body.low[0, 2])
+    begins = float(body.low[way[0], 2] + body.high[way[0], 2]) / 2
+    behind = float(body.low[way, 2].min()) < rear - BEYOND * body.size
+    behind = behind or begins < min(rear + 0.2 * length, rear + BEYOND * body.size + float(np.ptp([*body.low[way, 2], *body.high[way, 2]])))
+    hangs = len(way) > 2 and float(body.low[way, 1].min()) < float(body.low[0, 1]) - 0.1 * body.size
     # A block as wide as the body that stands on the ground is a pair of legs.
     width = float(body.high[way[0], 0] - body.low[way[0], 0])
     stands = float(body.low[way, 1].min()) < body.ground + 0.05 * body.height
     belly = float(body.low[0, 1]) > body.ground + 0.05 * body.height
-    legs = stands and belly and width > 0.9 * float(body.high[0, 0] - body.low[0, 0])
-    return behind and not legs
+    legs = len(way) == 1 and stands and belly and width > 0.9 * float(body.high[0, 0] - body.low[0, 0])
+    return (behind or hangs) and not legs
 
 
 def spine_of(body: Body, limbs: Sequence[Limb], head: Sequence[int]) -> list[int]:

@@ -25,7 +25,7 @@ _WORDS: dict[LimbKind, set[str]] = {
 _IGNORED = set(
     "ik pole target ctrl control helper roll twist hair cloth skirt sec eye eyes eyelid brow ear ears antenna jaw "
     "mouth tongue feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose beard scarf "
-    "eyebrow upperlip lowerlip masseter caninus".split()
+    "mandible mandibles antennae tusk tusks horns feeler mouth eyebrow upperlip lowerlip masseter caninus".split()
 )
 _FINGERS = set("thumb index middle ring pinky little finger fingers digit claw".split())
 

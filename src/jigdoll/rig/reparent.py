@@ -19,6 +19,7 @@ from jigdoll.formats.joints import free_skeleton
 from jigdoll.formats.rest import local_transforms, rigid_rest, world_to_motion
 from jigdoll.kinematics import motion_to_world, rest_transforms
 from jigdoll.math.transforms import apply
+from jigdoll.rig.chains import beside, measured
 from jigdoll.rig.flesh import Flesh, Outline, flesh_of
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import with_default_limits
@@ -116,7 +117,7 @@ def _whole_tree(skeleton: Skeleton, flesh: Flesh) -> tuple[_Tree, list[str]]:
     """The joints of the copy, and what was changed."""
     names = list(skeleton.names)
     world = rest_transforms(skeleton).double().numpy()
-    changed = new_parents(skeleton, flesh)
+    changed = beside(measured(skeleton, flesh.outline)) | new_parents(skeleton, flesh)
     repairs = [f"{names[j]} hangs on {names[p]} now" for j, p in changed.items()]
     parents = [changed.get(j, p) for j, p in enumerate(skeleton.parents)]
     for joint, parent in changed.items():
