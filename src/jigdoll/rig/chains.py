@@ -28,8 +28,10 @@ class Body:
     P: Float[ndarray, "joints 3"]
     said: list[JointName]
     children: tuple[tuple[int, ...], ...]
+    skinned: bool
+    """Whether there is skin to tell what is flesh."""
     fleshy: Bool[ndarray, " joints"]
-    """Joints that carry flesh; all of them where there is no skin to tell."""
+    """Joints that carry flesh; all of them where there is no skin."""
     flatness: Float[ndarray, " joints"]
     """How thick each joint's flesh is as a share of its width."""
     low: Float[ndarray, "joints 3"]
@@ -75,7 +77,7 @@ class Body:
 
     def is_stiff(self, joint: int) -> bool:
         """Whether all flesh from a joint on moves as one piece."""
-        return not self.fleshy.all() and sum(bool(self.fleshy[j]) for j in self.below(joint)) == 1
+        return self.skinned and sum(bool(self.fleshy[j]) for j in self.below(joint)) == 1
 
     def extent(self, joint: int) -> float:
         """The diagonal of the box of all flesh from a joint on [m]."""
@@ -109,7 +111,8 @@ def measured(skeleton: Skeleton, outline: Outline | None) -> Body:
     P, count = T[:, :3, 3], len(skeleton)
     fleshy, flatness = np.ones(count, bool), np.ones(count)
     low, high = P.copy(), P.copy()
-    if outline is not None and np.isfinite(outline.points).any():
+    skinned = outline is not None and bool(np.isfinite(outline.points).any())
+    if outline is not None and skinned:
         fleshy, flatness = np.isfinite(outline.points[:, 0, 0]), outline.flatness
         points = np.einsum("jab,jpb->jpa", T[fleshy, :3, :3], outline.points[fleshy]) + P[fleshy, None]
         low[fleshy], high[fleshy] = points.min(1), points.max(1)
@@ -132,6 +135,7 @@ def measured(skeleton: Skeleton, outline: Outline | None) -> Body:
         P=P,
         said=said,
         children=children,
+        skinned=skinned,
         fleshy=fleshy,
         flatness=flatness,
         low=low,
@@ -168,7 +172,7 @@ def _middle(
         return candidates[0]
     misses = [miss(x) for x in candidates]
     best = min(misses)
-    return next(x for x, m in zip(candidates, misses, strict=True) if m < 1.1 * best + 1e-9)
+    return next(x for x, m in zip(candidates, misses, strict=True) if m < 1.02 * best + 1e-9)
 
 
 def sides_of(body: Body) -> list[Side]:
@@ -177,6 +181,7 @@ def sides_of(body: Body) -> list[Side]:
     near = np.maximum(MIDDLE * body.size, STRADDLES * half)
     here: list[Side] = ["middle" if abs(x) < n else "left" if x > 0 else "right" for x, n in zip(centre, near, strict=True)]
     both = body.fleshy & (np.abs(centre) < 0.25 * half) & (half > 0.03 * body.size)
+    across = body.fleshy & (np.abs(centre) < 0.7 * half) & (half > 0.03 * body.size)
     carries = np.isin(np.arange(len(here)), [j for leaf in np.flatnonzero(body.fleshy) for j in body.path(int(leaf))])
     sides: list[Side] = []
     for joint, parent in enumerate(body.skeleton.parents):
@@ -199,7 +204,7 @@ def sides_of(body: Body) -> list[Side]:
     for joint in reversed(range(1, len(sides))):
         # A collar bone begins on the middle line but carries one side only.
         below: set[Side] = {sides[child] for child in body.children[joint]}
-        loose = sides[joint] == "middle" and body.said[joint].kind is None and not both[joint]
+        loose = sides[joint] == "middle" and body.said[joint].kind is None and not across[joint]
         if loose and below in ({"left"}, {"right"}):
             sides[joint] = below.pop()
     return sides
@@ -271,12 +276,14 @@ def beside(body: Body) -> dict[int, int]:
     centres = (body.low + body.high) / 2
     found: dict[int, int] = {}
     for kid, joint in enumerate(body.skeleton.parents):
-        if joint <= 0 or body.fleshy.all() or not (body.fleshy[joint] and body.fleshy[kid]):
+        if joint <= 0 or not body.skinned or body.said[kid].finger or not (body.fleshy[joint] and body.fleshy[kid]):
             continue
         own, other = centres[joint] - body.P[joint], centres[kid] - body.P[kid]
         length, reach = float(np.linalg.norm(own)), float(np.linalg.norm(other))
         like = 0.07 * body.size < length and 0.5 * length < reach < 2 * length
         aside = min(abs(float(centres[j, 0] - body.middle)) for j in (joint, kid)) > MIDDLE * body.size
+        ends = np.stack([body.below_low[kid], body.below_high[kid]]) - body.P[joint]
+        like = like and float(np.linalg.norm(ends, axis=1).max()) < 3 * length
         if like and aside and body.bones[kid] < 0.5 * length and own @ other > 0.2 * length * reach:
             found[kid] = body.skeleton.parents[joint]
     return found

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.rig.chains import Body, Chain, chains_of, measured, sides_of
-from jigdoll.rig.flesh import Outline
+from jigdoll.rig.flesh import THIN, Outline
 from jigdoll.rig.middle_line import head_of, spine_of, tail_of
 from jigdoll.rig.names import LimbKind, Side
 from jigdoll.types import Limb, Skeleton
@@ -78,12 +78,15 @@ def _classify(body: Body, chains: list[Chain], stance: _Stance, head: set[int]) 
         pair = [chain] if chain.twin is None else [chain, chains[chain.twin]]
         votes: list[LimbKind | None] = [body.said[j].kind for c in pair for j in c.joints]
         if chain.kind is None and not _decoration(body, chains, i, votes, stance, head):
-            kind = _kind(body, chain, _majority(votes), stance, stands=stance.stands[i])
+            sheet = all(body.is_sheet(member.first) for member in pair)
+            kind = _kind(body, chain, _majority(votes), stance, stands=stance.stands[i], sheet=sheet)
             for member in pair:
                 member.kind = kind
 
 
-def _kind(body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, stands: bool) -> LimbKind:
+def _kind(
+    body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, stands: bool, sheet: bool
+) -> LimbKind:
     if named in ("wing", "fin"):
         return named
     start = float(body.P[chain.first, 1])
@@ -97,7 +100,7 @@ def _kind(body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, 
         return "arm"
     extent = body.extent(chain.first)
     swims = stance.legs == 0 and stance.lies and _pieces(body, chain) < 3
-    if swims or body.is_sheet(chain.first) or _folded(body, chain, stance):
+    if swims or sheet or _folded(body, chain, stance):
         return "fin" if stance.legs == 0 and extent < FIN * body.size else "wing"
     return "arm"
 
@@ -117,11 +120,11 @@ def _majority(votes: Sequence[LimbKind | None]) -> LimbKind | None:
 
 def _folded(body: Body, chain: Chain, stance: _Stance) -> bool:
     """Whether it lies along the body to the back, or has feathers far behind its joints, as a folded wing does."""
-    if body.fleshy.all():
+    if stance.upright or not body.skinned:
         return False
     joints = body.below(chain.first)
     feathers = float(body.P[joints, 2].min() - body.below_low[chain.first, 2])
-    along = not stance.upright and float(body.direction(chain.first)[2]) < -0.7
+    along = float(body.direction(chain.first)[2]) < -0.7
     return feathers > 0.2 * body.size or along
 
 
@@ -144,10 +147,21 @@ def _stance(body: Body, sides: Sequence[Side], chains: Sequence[Chain]) -> _Stan
         upright = upright and not any(stands)
     many = _many_legs(body, chains, stands)
     stands = [s or m for s, m in zip(stands, many, strict=True)]
+    if sum(stands) >= 8:
+        stands = [s and not _claw(body, chains, i, stands) for i, s in enumerate(stands)]
     starts = [body.P[c.first] for c, s in zip(chains, stands, strict=True) if s] or [np.zeros(3)]
     hips, front = min(float(p[1]) for p in starts), max(float(p[2]) for p in starts)
     length = float(body.high[body.fleshy, 2].max() - body.low[body.fleshy, 2].min())
     return _Stance(stands, upright, hips, front, sum(stands), length > body.height)
+
+
+def _claw(body: Body, chains: Sequence[Chain], index: int, stands: Sequence[bool]) -> bool:
+    """Whether the foremost of many pairs is held ahead, a little above the ground: claws or feelers, no legs."""
+    chain = chains[index]
+    pair = (index, chain.twin)
+    front = max(float(body.P[c.first, 2]) for i, c in enumerate(chains) if stands[i] and i not in pair)
+    lifted = float(body.below_low[chain.first, 1]) > body.ground + 0.04 * body.height
+    return lifted and _points_forward(body, chain, front)
 
 
 def _points_forward(body: Body, chain: Chain, front: float) -> bool:
@@ -160,9 +174,11 @@ def _standing(body: Body, chains: Sequence[Chain], belly: float, share: float) -
     low = [_reaches_ground(body, chain, share) for chain in chains]
     called = [any(body.said[j].kind == "leg" for j in chain.joints) for chain in chains]
     stands = [low[i] and (called[i] if c.twin is None else low[c.twin]) for i, c in enumerate(chains)]
-    if sum(stands) >= 6 and belly > body.ground + 0.05 * body.height:
+    if sum(stands) >= 6 and belly > body.ground + 0.03 * body.height:
         return stands
-    return [s and (called[i] or not _flipper(body, chains[i], belly)) for i, s in enumerate(stands)]
+    fins = [s and not called[i] and _flipper(body, chains[i], belly) for i, s in enumerate(stands)]
+    fins = [fin or (c.twin is not None and fins[c.twin]) for fin, c in zip(fins, chains, strict=True)]
+    return [s and not fin for s, fin in zip(stands, fins, strict=True)]
 
 
 def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
@@ -176,7 +192,7 @@ def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
 def _flipper(body: Body, chain: Chain, belly: float) -> bool:
     """Whether a thin sheet touches the ground beside a belly that is nearly as low: nothing that bears a body."""
     above = (belly - body.ground) / max(body.height, 1e-9)
-    thin = 0.52 if above < ON_GROUND else 0.3
+    thin = 0.52 if above < ON_GROUND else THIN
     return above < 0.5 and body.is_sheet(chain.first, thin=thin, share=0.8)
 
 
@@ -227,7 +243,7 @@ def _upright(body: Body, chains: Sequence[Chain], stands: Sequence[bool]) -> boo
     hip = min(low, key=lambda p: float(p[1]))
     chest = max(low if len(low) > 2 else starts, key=lambda p: float(p[1]))  # not the ears of a hare
     way = (chest - hip) * [0.0, 1.0, 1.0]
-    return float(way[1]) > UPRIGHT * max(float(np.linalg.norm(way)), 1e-9)
+    return float(way[1]) > max(UPRIGHT * float(np.linalg.norm(way)), 0.1 * body.height)
 
 
 # What is no limb
@@ -306,4 +322,4 @@ def _head_at_root(body: Body) -> list[int]:
     length = float(np.ptp(np.concatenate([body.low[body.fleshy, 2], body.high[body.fleshy, 2]])))
     foremost = float(body.high[0, 2]) >= float(body.high[body.fleshy, 2].max()) - 0.01 * body.size
     small = float(body.high[0, 2] - body.low[0, 2]) < 0.36 * length
-    return [0] if foremost and small and body.fleshy[0] and not body.fleshy.all() else []
+    return [0] if foremost and small and body.fleshy[0] and body.skinned else []

@@ -58,7 +58,7 @@ def _middle_leaves(body: Body, sides: Sequence[Side]) -> list[int]:
 def _leads_forward(body: Body, leaf: int) -> bool:
     """Whether the way from the root to a leaf ends before or above the root's flesh and does not begin behind it."""
     P = body.P
-    if body.fleshy.all():
+    if not body.skinned:
         return float(P[leaf, 1] + P[leaf, 2]) > float(P[0, 1] + P[0, 2]) + 1e-6
     way = [j for j in body.path(leaf)[1:] if body.fleshy[j]]
     if not way:
@@ -92,7 +92,7 @@ def tail_of(body: Body, sides: Sequence[Side], attached: set[int], head: Sequenc
 
 def _leads_back(body: Body, path: Sequence[int]) -> bool:
     """Whether a chain ends behind the root's flesh."""
-    if body.fleshy.all():
+    if not body.skinned:
         return float(body.P[0, 2] - body.P[path[-1], 2]) > 0.04 * body.size
     way = [j for j in path if body.fleshy[j]]
     if not way:

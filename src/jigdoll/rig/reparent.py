@@ -292,7 +292,7 @@ def _with_limits(skeleton: Skeleton, outline: Outline) -> Skeleton:
 
 
 def _stands(tree: _Tree, flesh: Flesh, world: Float[ndarray, "joints 4 4"] | None = None) -> bool:
-    """Whether every leg reaches down; a body without legs is left as it is."""
+    """Whether every leg reaches down; a body without legs is left as it is, but no pose of a clip may take legs away."""
     skeleton = _skeleton(tree, tree.world if world is None else world)
     points = rest_transforms(skeleton)[:, :3, 3]
     legs: list[Limb] = [limb for limb in find_limbs(skeleton, flesh.outline.of(tree.joints)) if limb.kind == "leg"]
@@ -302,7 +302,7 @@ def _stands(tree: _Tree, flesh: Flesh, world: Float[ndarray, "joints 4 4"] | Non
         # A sprawling leg reaches outwards; a lying body's does not reach down at all.
         if float(chain[0, 1] - chain[:, 1].min()) < (_STANDING if len(legs) == 2 else 0.2) * length:
             return False
-    return True
+    return bool(legs) or world is None
 
 
 def _standing_clip(asset: RiggedAsset, tree: _Tree, flesh: Flesh) -> Motion | None:
