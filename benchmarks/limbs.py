@@ -214,7 +214,10 @@ def report(rows: list[Row]) -> None:
             console.print(f"{row.rig}: {', '.join(wrong) or 'right'} | without names: {', '.join(unnamed) or 'right'}")
     whole = sum(not row.wrong(row.named) for row in rows)
     times = sorted(row.milliseconds for row in rows)
-    console.print(f"{whole} of {len(rows)} rigs right in every kind; {times[len(times) // 2]:.1f} ms a rig, at most {times[-1]:.1f}")
+    console.print(
+        f"{whole} of {len(rows)} rigs are right in every kind; "
+        f"{times[len(times) // 2]:.1f} ms a rig, at most {times[-1]:.1f}"
+    )
 
 
 if __name__ == "__main__":

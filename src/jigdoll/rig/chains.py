@@ -1,4 +1,4 @@
-"""A skeleton measured for its limbs: where each joint's flesh is, on which side, and the chains that leave the middle."""
+"""A skeleton measured for its limbs: where flesh is, on which side each joint is, what leaves the middle line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -179,7 +179,9 @@ def sides_of(body: Body) -> list[Side]:
     """Left, right or middle for every joint: where it is, what hangs below it, and its name where it is on the line."""
     centre, half = (body.low + body.high)[:, 0] / 2 - body.middle, (body.high - body.low)[:, 0] / 2
     near = np.maximum(MIDDLE * body.size, STRADDLES * half)
-    here: list[Side] = ["middle" if abs(x) < n else "left" if x > 0 else "right" for x, n in zip(centre, near, strict=True)]
+    here: list[Side] = [
+        "middle" if abs(x) < n else "left" if x > 0 else "right" for x, n in zip(centre, near, strict=True)
+    ]
     both = body.fleshy & (np.abs(centre) < 0.25 * half) & (half > 0.03 * body.size)
     across = body.fleshy & (np.abs(centre) < 0.7 * half) & (half > 0.03 * body.size)
     carries = np.isin(np.arange(len(here)), [j for leaf in np.flatnonzero(body.fleshy) for j in body.path(int(leaf))])

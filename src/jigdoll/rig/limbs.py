@@ -84,9 +84,7 @@ def _classify(body: Body, chains: list[Chain], stance: _Stance, head: set[int]) 
                 member.kind = kind
 
 
-def _kind(
-    body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, stands: bool, sheet: bool
-) -> LimbKind:
+def _kind(body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, stands: bool, sheet: bool) -> LimbKind:
     if named in ("wing", "fin"):
         return named
     start = float(body.P[chain.first, 1])
@@ -302,7 +300,9 @@ def _cover(body: Body, chains: Sequence[Chain], chain: Chain) -> bool:
     """A piece that sits on the first joint of a longer limb, as a robot's shoulder does."""
     others = [c for c in chains if c is not chain and c.side == chain.side]
     near = [c for c in others if float(np.linalg.norm(body.P[c.first] - body.P[chain.first])) < 0.01 * body.size]
-    return any(body.ways[c.first] - body.bones[c.first] > 2 * (body.ways[chain.first] - body.bones[chain.first]) for c in near)
+    return any(
+        body.ways[c.first] - body.bones[c.first] > 2 * (body.ways[chain.first] - body.bones[chain.first]) for c in near
+    )
 
 
 def _ranked(chains: Sequence[Chain], P: Float[ndarray, "joints 3"]) -> list[Limb]:

@@ -292,7 +292,7 @@ def _with_limits(skeleton: Skeleton, outline: Outline) -> Skeleton:
 
 
 def _stands(tree: _Tree, flesh: Flesh, world: Float[ndarray, "joints 4 4"] | None = None) -> bool:
-    """Whether every leg reaches down; a body without legs is left as it is, but no pose of a clip may take legs away."""
+    """Whether every leg reaches down; a body without legs is left as it is, but no clip may take legs away."""
     skeleton = _skeleton(tree, tree.world if world is None else world)
     points = rest_transforms(skeleton)[:, :3, 3]
     legs: list[Limb] = [limb for limb in find_limbs(skeleton, flesh.outline.of(tree.joints)) if limb.kind == "leg"]
