@@ -277,9 +277,9 @@ def test_limbs_of_a_rig_of_over_sixty_joints_are_found_in_ten_milliseconds() -> 
     assert len(spider) == 67
     times = []
     for _ in range(6):
-        start = time.perf_counter()
+        start = time.process_time()
         find_limbs(spider)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.010
 
 
