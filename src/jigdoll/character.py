@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from jigdoll.checkpoint import fingerprint
 from jigdoll.errors import RepairWarning, RigError
 from jigdoll.rig.autorig import autorig
 from jigdoll.rig.autorig.template import TemplateName
@@ -14,6 +15,11 @@ from jigdoll.skin.weights import PAPER, REFINED, HeatOptions, heat_weights
 from jigdoll.types import RiggedAsset
 
 Formula = Literal["refined", "paper"]
+
+
+def body_mark(asset: RiggedAsset) -> str:
+    """A short mark of a character's body and rig."""
+    return fingerprint(asset.skeleton.names, asset.mesh.vertices, asset.skeleton.T_parent_joint)[:16]
 
 
 def rig_asset(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jigdoll.errors import JigdollError
 from jigdoll.motion import close_loop, in_place, resample
-from jigdoll.types import Motion, RiggedAsset
+from jigdoll.types import Motion, RiggedAsset, Skeleton
 
 WRITABLE = (".glb", ".vrm", ".bvh", ".usd", ".usda", ".usdc")
 
@@ -29,7 +29,7 @@ def save(
     """Write a character with clips; a GLB that came from a GLB keeps everything that the original holds."""
     path = Path(path)
     suffix = path.suffix.lower()
-    motions = [prepare(motion, options) for motion in motions]
+    motions = [prepare(motion, asset.skeleton, options) for motion in motions]
     if suffix in (".glb", ".vrm"):
         from jigdoll.formats import gltf
 
@@ -51,12 +51,12 @@ def save(
     raise JigdollError(f"{path.name}: cannot write {suffix or 'without a suffix'}; known are {', '.join(WRITABLE)}")
 
 
-def prepare(motion: Motion, options: ExportOptions) -> Motion:
+def prepare(motion: Motion, skeleton: Skeleton, options: ExportOptions) -> Motion:
     """The clip as the options want it."""
     if options.fps is not None and options.fps != motion.fps:
         motion = resample(motion, options.fps)
     if options.loop:
-        motion = close_loop(motion)  # after resampling, which may cut off a part of the last frame
+        motion = close_loop(motion, skeleton)  # after resampling, which may cut off a part of the last frame
     if options.in_place:
         motion = in_place(motion)
     return motion

@@ -1,6 +1,5 @@
 """The whole story: a character and a sentence in, an animation out."""
 
-import hashlib
 import importlib.util
 import re
 import warnings
@@ -14,21 +13,22 @@ import torch
 
 from jigdoll.asset.load import load
 from jigdoll.asset.normalize import Axis
-from jigdoll.character import rig_asset
+from jigdoll.character import body_mark, rig_asset
+from jigdoll.checkpoint import fingerprint
 from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.foot_lock import plant
 from jigdoll.distill.loop import Distilled, Progress, distill
 from jigdoll.distill.scene import Stage, choose_shot, set_stage
 from jigdoll.distill.scene import film as shoot
 from jigdoll.distill.trajectory import to_motion
-from jigdoll.errors import JigdollError, MissingExtra
+from jigdoll.errors import MissingExtra
 from jigdoll.export import save
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
 from jigdoll.language.read import explain, read
-from jigdoll.motion import close_loop, resample
+from jigdoll.motion import check_rate, close_loop, resample
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
 from jigdoll.prior.pocket.captions import in_plain_words, negative_of
@@ -119,7 +119,7 @@ def animate(
             config = replace(config, negative_prompt=negative_of(prompt))
         if note := explain(read(prompt)):
             warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
-    request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
+    request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": _named(prior)}
     request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(axes), **asdict(config)}
     reparented = reparent(asset)
     body = reparented.asset
@@ -181,15 +181,14 @@ def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool,
 
     The paper's own recipe knows no standing feet, so they are put down only where the losses ask for contact.
     """
-    if not 0 < fps <= 1000:
-        raise JigdollError(f"{fps:g} frames per second is not a rate; give a number above 0, at most 1000")
+    check_rate(fps)
     if distilled.trajectory.basis == "frames":
         motion = resample(distilled.motion, fps)
     else:
         motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
     if distilled.config.contact:
         motion = plant(body, motion, distilled.tempo)
-    return replace(close_loop(motion) if loop else motion, name=name)
+    return replace(close_loop(motion, body.skeleton) if loop else motion, name=name)
 
 
 def check_physics() -> None:
@@ -206,7 +205,8 @@ def performed(
     from jigdoll.physics.track import track
 
     compile_kernels(lambda what: progress(0.85, what))
-    saved = run.path(f"tracking-{motion.fps:g}fps.npz") if run else None
+    # Named by the clip's content: of other tries another one may be the best.
+    saved = run.path(f"tracking-{fingerprint(motion.pose, motion.fps)[:12]}.npz") if run else None
     done = track(
         asset,
         motion,
@@ -215,7 +215,7 @@ def performed(
         checkpoint=saved,
         progress=lambda _, what: progress(0.85, what),
     )
-    return replace(close_loop(done.motion) if loop else done.motion, name=motion.name)
+    return replace(close_loop(done.motion, asset.skeleton) if loop else done.motion, name=motion.name)
 
 
 def quality(verdict: Verdict) -> float:
@@ -295,14 +295,6 @@ def _metrics(verdict: Verdict, distilled: Distilled) -> dict[str, Any]:
         "settings": asdict(distilled.config),
         "losses": distilled.history,
     }
-
-
-def fingerprint(asset: RiggedAsset) -> str:
-    """A short mark of a character's body and rig."""
-    mark = hashlib.sha256(" ".join(asset.skeleton.names).encode())
-    for tensor in (asset.mesh.vertices, asset.skeleton.T_parent_joint):
-        mark.update(tensor.detach().cpu().float().numpy().tobytes())
-    return mark.hexdigest()[:16]
 
 
 def folder_name(character: str | Path | None, prompt: str) -> str:

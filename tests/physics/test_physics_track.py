@@ -128,8 +128,11 @@ def test_an_interrupted_run_goes_on_to_the_same_end(fox, walk, tmp_path):
     resumed = track(fox, short, make_engine, config, checkpoint=file)
     assert resumed.losses == whole.losses
     assert torch.equal(resumed.motion.pose.rotations, whole.motion.pose.rotations)
-    with pytest.raises(JigdollError, match="belongs to another clip or other settings"):
+    with pytest.raises(JigdollError, match="belongs to another tracking run"):
         track(fox, short, make_engine, replace(config, friction=0.5), checkpoint=file)
+    other = replace(short, pose=replace(short.pose, root=short.pose.root * 1.01))  # of the same name and length
+    with pytest.raises(JigdollError, match="belongs to another tracking run"):
+        track(fox, other, make_engine, config, checkpoint=file)
 
 
 @newton

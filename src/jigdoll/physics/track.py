@@ -118,7 +118,7 @@ def track(
     reference = make_reference(bodies, asset.skeleton, motion, ground=config.ground)
     progress(0.0, "preparing the simulation")
     gains, substeps = _settle(reference, bodies, config, make_engine)
-    saved = Checkpoint(checkpoint, key=(asset.name, motion.name, len(motion), motion.fps, substeps, config))
+    saved = Checkpoint(checkpoint, key=(bodies, asset.skeleton, motion, substeps, config))
     parts = saved.parts
     windows = list(_windows(len(reference), config))
     for index, (first, last, keep) in enumerate(windows):

@@ -101,7 +101,7 @@ def zoo_sheet(
         progress(index / len(zoo.SPECIES), name)
         asset = zoo.make(name, seed=seed)
         motion = reference_motion(asset, action, seconds=1.0, fps=24.0)
-        middle = _frame(motion, len(motion) // 2)
+        middle = motion.pose[len(motion) // 2]
         style = ClipStyle(width=size, height=size, azimuth=(60.0,))
         pictures += [picture_of(asset, azimuth=60.0, size=size), to_uint8(draw_clip(asset, middle, style=style)[0, 0])]
         labels += [name.replace("_", " "), action]
@@ -111,14 +111,7 @@ def zoo_sheet(
 def _picked(motion: Motion, count: int) -> Motion:
     """So many frames, evenly spread, of which the last is not the first again."""
     places = torch.linspace(0, max(len(motion) - 1, 0), count + 1)[:-1].round().long().unique()
-    return Motion(_frame(motion, places), motion.fps, motion.name)
-
-
-def _frame(motion: Motion, index: int | torch.Tensor) -> Pose:
-    pose = motion.pose
-    offsets = None if pose.offsets is None else pose.offsets[index]
-    scales = None if pose.scales is None else pose.scales[index]
-    return Pose(pose.root[index], pose.rotations[index], offsets, scales)
+    return replace(motion, pose=motion.pose[places])
 
 
 def rig_sheet(target: str | Path, asset: RiggedAsset, *, size: int = 320) -> Path:
@@ -190,9 +183,7 @@ def overlay(
         here = slice(start, min(start + piece, count))
         seen = Camera(camera.T_camera_world[:, here], camera.K[:, here], camera.width, camera.height)
         drawn = [
-            draw_clip(
-                asset, Pose(clip.pose.root[here], clip.pose.rotations[here]), style=style, camera=seen, ground=ground
-            )[0]
+            draw_clip(asset, clip.pose[here], style=style, camera=seen, ground=ground)[0]
             for clip in (reference, performed)
         ]
         pair = torch.cat([drawn[0], (1 - GHOST) * drawn[1] + GHOST * drawn[0]], dim=2)
