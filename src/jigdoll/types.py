@@ -175,7 +175,10 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class RiggedAsset:
-    """A character: a mesh, a skeleton, the weights that tie them. A bare mesh has a skeleton of one joint."""
+    """A character: a mesh, a skeleton, the weights that tie them. A bare mesh has a skeleton of one joint.
+
+    Files of motion alone have an empty mesh (`has_mesh` is False); only `asset.load.load_clips` returns such assets.
+    """
 
     name: str
     mesh: Mesh
@@ -190,6 +193,11 @@ class RiggedAsset:
             raise RigError(f"{self.weights.values.shape[0]} rows of weights for {self.mesh.vertices.shape[0]} vertices")
         if self.weights.joints.numel() and int(self.weights.joints.max()) >= len(self.skeleton):
             raise RigError("weights name a joint that the skeleton does not have")
+
+    @property
+    def has_mesh(self) -> bool:
+        """Whether there is a body to draw, to weigh and to judge."""
+        return len(self.mesh.faces) > 0
 
     @property
     def is_rigged(self) -> bool:

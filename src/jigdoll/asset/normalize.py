@@ -40,6 +40,8 @@ def normalize(
     """The asset in our frame; `up` and `forward` name axes of the file, `scale` is metres per unit of the file."""
     if scale is not None and not 0 < scale < float("inf"):
         raise JigdollError(f"a scale of {scale:g} metres per unit makes no body; give a number above 0")
+    if not asset.has_mesh:
+        return _normalize_motion(asset, up=up, forward=forward, scale=scale)
     rest = world_rest(asset.skeleton.parents, asset.skeleton.T_parent_joint)
     guess = guess_frame(
         asset.mesh.vertices,
@@ -62,6 +64,19 @@ def normalize(
     lift = torch.tensor([0.0, -unit * float(turned[:, 1].min()), 0.0])
     T = transform(unit * guess.T_world_file[:3, :3], unit * guess.T_world_file[:3, 3] + lift)
     return transform_asset(asset, T)
+
+
+def _normalize_motion(asset: RiggedAsset, *, up: Axis | None, forward: Axis | None, scale: float | None) -> RiggedAsset:
+    """Motion without a body: in metres, and turned only as it is told; the ground stays where the file has it."""
+    joints = world_rest(asset.skeleton.parents, asset.skeleton.T_parent_joint)[:, :3, 3]
+    size = float((joints.amax(0) - joints.amin(0)).max())
+    unit = _unit(asset.name, size) if scale is None else scale
+    y = direction(up or "+y")
+    z = direction(forward) if forward is not None else direction("+z" if (up or "+y")[1] != "z" else "-y")
+    if abs(float(y @ z)) > 0.5:
+        raise JigdollError("forward and up point the same way; give two directions at a right angle")
+    turn = torch.stack([torch.linalg.cross(y, z), y, z])
+    return transform_asset(asset, transform(unit * turn, torch.zeros(3)))
 
 
 def transform_asset(asset: RiggedAsset, T_new_old: Float[Tensor, "4 4"]) -> RiggedAsset:

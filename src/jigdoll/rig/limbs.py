@@ -30,7 +30,8 @@ _WORDS: dict[str, set[str]] = {
 }
 _IGNORED = set(
     "ik pole target ctrl control helper roll twist hair cloth skirt sec eye eyes eyelid brow ear ears antenna jaw "
-    "mouth tongue feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose".split()
+    "mouth tongue feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose "
+    "eyebrow upperlip lowerlip masseter caninus".split()
 )
 _FINGERS = set("thumb index middle ring pinky little finger fingers digit claw".split())
 

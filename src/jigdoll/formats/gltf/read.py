@@ -1,4 +1,4 @@
-"""A glTF file to a RiggedAsset, in the file's own frame and unit."""
+"""A glTF file to a RiggedAsset, in the file's own frame and unit; a file of motion alone has an empty mesh."""
 
 import warnings
 from pathlib import Path
@@ -19,7 +19,7 @@ from jigdoll.formats.gltf.skins import (
     read_skins,
     rest_vertices,
 )
-from jigdoll.formats.rest import rigid_rest, skeleton_of, world_to_motion
+from jigdoll.formats.rest import motion_asset, rigid_rest, skeleton_of, world_to_motion
 from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Source, Weights
 
 
@@ -44,12 +44,11 @@ def _read(document: Document, fps: float) -> RiggedAsset:
     skins = read_skins(document, tree)
     reader = PrimitiveReader(document, repairs)
     parts = _parts(document, tree, reader, len(skins))
-    if not parts:
-        raise document.fail("there is no triangle mesh in the scene")
     moved = moved_nodes(document)
+    if not parts and not moved:
+        raise document.fail("there is no triangle mesh in the scene, and no clip that moves anything")
     joints = choose_joints(tree, skins, parts, moved, repairs)
     pieces = [rest_vertices(document, tree, skins, joints, part, repairs) for part in parts]
-    mesh, weights = _assemble(document, reader, parts, pieces)
     rest, stretch, uneven = rigid_rest(joints.bind)
     if uneven:
         repairs.append("joints are scaled unevenly at rest; clips are matched as well as rotation and scale allow")
@@ -66,6 +65,9 @@ def _read(document: Document, fps: float) -> RiggedAsset:
     )
     for repair in source.repairs:
         warnings.warn(f"{document.path.name}: {repair}", RepairWarning, stacklevel=3)
+    if not parts:
+        return motion_asset(document.path.stem, skeleton, clips, source)
+    mesh, weights = _assemble(document, reader, parts, pieces)
     return RiggedAsset(document.path.stem, mesh, skeleton, weights, clips, source)
 
 

@@ -166,6 +166,8 @@ def _new_file(asset: RiggedAsset, motions: Sequence[Motion]) -> tuple[dict[str, 
     skinned = asset.is_rigged or bool(motions)
     if skinned:
         _add_joints(builder, asset.skeleton)
+    if not asset.has_mesh:
+        return _motion_alone(builder, asset.skeleton, motions)
     body: dict[str, Any] = {"name": asset.name, "mesh": _add_mesh(builder, asset, skinned=skinned)}
     if skinned:
         body["skin"] = _add_skin(builder, asset.skeleton)
@@ -173,6 +175,16 @@ def _new_file(asset: RiggedAsset, motions: Sequence[Motion]) -> tuple[dict[str, 
     builder.append("scenes", {"nodes": [0, index] if skinned else [index]})
     for motion in motions:
         _add_new_clip(builder, asset.skeleton, motion)
+    return builder.finish()
+
+
+def _motion_alone(builder: Builder, skeleton: Skeleton, motions: Sequence[Motion]) -> tuple[dict[str, Any], bytes]:
+    """A file of joints and clips for an asset that has no body."""
+    if not motions:
+        raise JigdollError("there is neither a mesh nor a clip to write; choose a clip")
+    builder.append("scenes", {"nodes": [0]})
+    for motion in motions:
+        _add_new_clip(builder, skeleton, motion)
     return builder.finish()
 
 

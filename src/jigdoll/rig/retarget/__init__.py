@@ -7,6 +7,7 @@ only turns the whole body: their bones are drawn differently in every rig, but a
 """
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.errors import RigError
+from jigdoll.errors import RepairWarning, RigError
 from jigdoll.kinematics import forward, rest_transforms
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.rig.limbs import find_limbs
@@ -26,6 +27,8 @@ _MIDDLE = {
     "leg": re.compile(r"knee|calf|shin|lower_?leg|leg_?lower|tibia|(?<!up)(?<!upper)(?<!up_)leg$", re.IGNORECASE),
 }
 """What the joint in the middle of a limb (elbow, knee) is called."""
+_SHIFT = 0.01
+"""Joints that move less than this part of the body, or grow by less, lose nothing that a person sees."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ def retarget(
     pairs = match_limbs(source, target) if mapping is None else _pairs_by_name(source, target, mapping)
     if len(pairs) < 2:
         raise RigError("the two rigs have no limbs in common; give a mapping of joint names")
+    _say_what_is_dropped(motion, source)
     source_rest, target_rest = rest_transforms(source).double(), rest_transforms(target).double()
     precise = replace(source, T_parent_joint=source.T_parent_joint.double())
     posed = forward(precise, _in_double(motion.pose))
@@ -206,6 +210,21 @@ def _next_mapped(skeleton: Skeleton, joint: int, known: Mapping[int, int]) -> in
     while joint >= 0 and joint not in known:
         joint = skeleton.parents[joint]
     return joint
+
+
+def _say_what_is_dropped(motion: Motion, source: Skeleton) -> None:
+    """Name the joints that move or grow within their parents: only turns and the way of the root are carried over."""
+    pose, lost = motion.pose, []
+    if pose.offsets is not None:
+        way = pose.offsets.norm(dim=-1).amax(0)
+        most, count = int(way.argmax()), int((way > _SHIFT * _extent(source)).sum())
+        if count:
+            lost.append(f"{count} joints move in their parents, {source.names[most]!r} by {float(way[most]):.2g} m")
+    if pose.scales is not None:
+        count = int(((pose.scales - 1).abs().amax((0, 2)) > _SHIFT).sum())
+        lost += [f"{count} joints are scaled"] if count else []
+    if lost:
+        warnings.warn(f"of the clip {motion.name!r} this is left out: {'; '.join(lost)}", RepairWarning, stacklevel=3)
 
 
 # Geometry
