@@ -344,7 +344,7 @@ def test_the_command_line_animates_and_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, ant: RiggedAsset
 ) -> None:
     monkeypatch.setattr(pipeline, "open_prior", lambda prior: StandIn())
-    monkeypatch.setattr(pipeline, "make", lambda name, *, seed=0: ant)
+    monkeypatch.setattr("jigdoll.character.make", lambda name, *, seed=0: ant)
     monkeypatch.chdir(tmp_path)
 
     def jigdoll_animate(*words: str) -> str:
@@ -359,7 +359,8 @@ def test_the_command_line_animates_and_goes_on(
     assert "motion.glb" in said and "report.html" in said and (out / "motion.mp4").stat().st_size > 0
     before = (out / "motion.bvh").read_bytes()
     (out / "motion.bvh").unlink()
-    jigdoll_animate("--resume", str(out))
+    facts = json.loads(jigdoll_animate("--resume", str(out), "--json"))
+    assert facts["prompt"] == "an ant walks" and Path(facts["named"]["glb"]) == out / "motion.glb"
     assert (out / "motion.bvh").read_bytes() == before
     with pytest.raises(SystemExit) as stop:
         jigdoll_animate("a fox walks", "--resume", str(out))

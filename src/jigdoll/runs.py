@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import jigdoll
 from jigdoll.errors import JigdollError
-from jigdoll.formats.files import write_bytes
+from jigdoll.formats.files import json_text, write_bytes
 
 PROGRESS_SECONDS = 2.0
 """How often `progress.json` is written at most."""
@@ -43,7 +43,7 @@ class Run:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> Path:
         """Write a file of the folder, the whole of it or nothing."""
-        return write_bytes(self.path(name), (json.dumps(content, indent=2, default=str) + "\n").encode())
+        return write_bytes(self.path(name), json_text(content).encode())
 
 
 @contextmanager

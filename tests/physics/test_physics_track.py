@@ -277,8 +277,8 @@ def test_the_verb_writes_a_clip_and_tells_before_and_after(tmp_path, monkeypatch
     words += ["--html", str(tmp_path / "fox.html")]
     monkeypatch.setattr(sys, "argv", ["jigdoll", *words])
     main()
-    text = capsys.readouterr().out
-    facts = json.loads(text[: text.rindex("}") + 1])
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["files"] == [str(out), str(tmp_path / "fox.html")]
     assert facts["bodies"] == 26 and facts["error"] < 0.05
     assert facts["after"]["fell"] is False and facts["before"].keys() == facts["after"].keys()
     (clip,) = load(out, fps=24.0).clips.values()

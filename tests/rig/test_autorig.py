@@ -324,7 +324,7 @@ def test_joint_names_tell_forward_where_the_shape_does_not() -> None:
 
 def test_progress_is_told_in_words_and_ends_at_one() -> None:
     told: list[tuple[str, float]] = []
-    autorig(bare_mesh(MAN), progress=lambda step, share: told.append((step, share)))
+    autorig(bare_mesh(MAN), progress=lambda share, step: told.append((step, share)))
     assert told[-1][1] == 1.0 and "2 legs" in told[-1][0]
     assert [share for _, share in told] == sorted(share for _, share in told)
 

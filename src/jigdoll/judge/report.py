@@ -3,7 +3,7 @@
 import base64
 import io
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from jigdoll.judge.check import WalkCheck
 from jigdoll.judge.page import PAGE
 from jigdoll.judge.table import leg_label, pair_label, rows_of
 from jigdoll.judge.verdict import Verdict, judge
+from jigdoll.protocols import Progress, quiet
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip_in_pieces
 from jigdoll.rig.limits import compound_angles, with_default_limits
 from jigdoll.types import Motion, RiggedAsset
@@ -30,7 +31,6 @@ SHEET = 12
 """Pictures on the contact sheet."""
 
 Frames = UInt8[Tensor, "frames height width 3"] | Float[Tensor, "frames height width 3"]
-Progress = Callable[[float, str], None]
 
 
 def write_report(
@@ -46,7 +46,7 @@ def write_report(
     losses: Mapping[str, Sequence[float]] | None = None,
     check: WalkCheck | None = None,
     film: Frames | None = None,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Path:
     """Write everything that is known about a clip into one HTML file.
 

@@ -1,6 +1,5 @@
 """Pictures and films for people: the zoo on one sheet, a clip as a film or a contact sheet."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -13,9 +12,11 @@ from torch import Tensor
 from jigdoll import zoo
 from jigdoll.errors import JigdollError
 from jigdoll.formats import video
+from jigdoll.formats.table import FILMS, PICTURES, is_picture
 from jigdoll.kinematics import rest_pose
 from jigdoll.math.rotations import compound_to_quaternion
 from jigdoll.motion import resample
+from jigdoll.protocols import Progress, quiet
 from jigdoll.render.camera import fit_orbit, follow
 from jigdoll.render.draw import (
     ClipStyle,
@@ -33,8 +34,6 @@ from jigdoll.skin.deform import deform_mesh
 from jigdoll.types import Camera, Motion, Pose, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
-Progress = Callable[[float, str], None]
-
 
 def film(
     target: str | Path,
@@ -50,11 +49,11 @@ def film(
     shadow: bool = True,
     skeleton: bool = False,
     frames: int = 12,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Path:
     """A clip as .mp4, .gif, .webp, or as a .png contact sheet; a turntable where there is no motion."""
     target = Path(target)
-    if target.suffix.lower() not in (".mp4", ".gif", ".webp", ".png"):
+    if target.suffix.lower() not in (*FILMS, *PICTURES):
         raise JigdollError(f"{target.name}: films are .mp4, .gif or .webp, contact sheets .png")
     if frames < 1:
         raise JigdollError(f"a contact sheet needs at least one picture, not {frames}")
@@ -68,7 +67,7 @@ def film(
         shadow=shadow,
         skeleton=skeleton,
     )
-    sheet = target.suffix.lower() == ".png"
+    sheet = is_picture(target)
     progress(0.1, "drawing")
     if motion is None:
         with torch.no_grad():
@@ -93,7 +92,7 @@ def zoo_sheet(
     seed: int = 0,
     size: int = 160,
     columns: int = 6,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Path:
     """Every built-in character at rest and in the middle of an action."""
     pictures, labels = [], []
