@@ -20,6 +20,7 @@ from jigdoll.formats.archive import read_member
 from jigdoll.formats.rest import motion_asset
 from jigdoll.inspection import inspect_file
 from jigdoll.kinematics import forward, make_skeleton, rest_pose
+from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Motion, RiggedAsset
 
 
@@ -73,6 +74,17 @@ def test_motion_alone_is_refused_by_writers_that_need_a_body(tmp_path: Path) -> 
     with pytest.raises(FileFormatError, match="motion without a body"):
         save(tmp_path / "wave.usda", asset, [motion])
     assert not (tmp_path / "wave.usda").exists()
+
+
+def test_motion_alone_is_neither_judged_nor_drawn(tmp_path: Path) -> None:
+    from jigdoll.judge import judge
+    from jigdoll.render.sheets import film
+
+    asset, motion = waving()
+    with pytest.raises(JigdollError, match="motion without a body cannot be judged"):
+        judge(asset, motion)
+    with pytest.raises(JigdollError, match="motion without a body cannot be drawn"):
+        film(tmp_path / "wave.png", asset, motion)
 
 
 def test_one_of_several_clips_is_chosen_by_name_and_never_by_chance(tmp_path: Path) -> None:
@@ -220,6 +232,13 @@ def test_rocketbox_fbx_moves_as_the_bvh_of_the_same_clip(corpus_dir: Path) -> No
         b = theirs[:frames, plain_skeleton.index(joint.replace(" ", "_"))]
         b = b - theirs[:frames, plain_skeleton.index("Pelvis")]
         assert float((a - b).norm(dim=-1).max()) < 0.03, joint  # the BVH keeps the middle of joints that drift
+
+
+def test_the_joints_of_a_face_are_no_arms(corpus_dir: Path) -> None:
+    skeleton, _ = quiet(load_motion, corpus_dir / "motion" / "rocketbox" / "fbx" / "m_run_fast_02.max.fbx")
+    arms = [limb for limb in find_limbs(skeleton) if limb.kind == "arm"]
+    names = [[skeleton.names[joint] for joint in limb.joints[:3]] for limb in arms]
+    assert names == [[f"Bip01 {side} {part}" for part in ("Clavicle", "UpperArm", "Forearm")] for side in "LR"]
 
 
 def test_inspect_and_convert_take_motion_alone(corpus_dir: Path, tmp_path: Path) -> None:

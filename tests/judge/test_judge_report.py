@@ -222,7 +222,7 @@ def test_the_verb_says_which_clips_there_are(assets_dir: Path, tmp_path: Path) -
         ("quaternius/animals_pack/Wolf.glb", "AnimalArmature|Walk", 0.37),
         ("mesh2motion/horse-animations.glb", "Walk", 0.48),
         ("khronos/CesiumMan.glb", "clip_0", 0.63),
-        ("threejs/RobotExpressive.glb", "Walking", 0.71),
+        ("threejs/RobotExpressive.glb", "Walking", 1.02),
     ],
 )
 @pytest.mark.filterwarnings("ignore::jigdoll.errors.RepairWarning")

@@ -50,10 +50,10 @@ class Answer:
 
     def end(self) -> None:
         """Print the object, if machines asked for it; with the names of all files where some were written."""
-        from jigdoll.formats.files import json_text
+        from jigdoll.formats.json_text import json_text
 
         if self.as_json:
-            sys.stdout.write(json_text(self.facts | ({"files": self.files} if self.files else {})))
+            sys.stdout.write(json_text(self.facts | ({"files": self.files} if self.files else {})) + "\n")
 
 
 @contextmanager

@@ -1,13 +1,10 @@
 """Files at the border: bounded reading, writing that never leaves half a file, paths that stay in their folder."""
 
-import json
-import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from jigdoll.errors import FileFormatError
 
@@ -66,21 +63,6 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:
     with atomic_write(path) as temporary:
         temporary.write_bytes(data)
     return Path(path)
-
-
-def json_text(content: Any) -> str:
-    """The content as JSON that every reader takes: numbers that are not finite become null."""
-    return json.dumps(_finite(content), indent=2, default=str, allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
 
 
 def inside_folder(folder: Path, name: str, *, of: Path) -> Path:

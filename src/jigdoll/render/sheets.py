@@ -55,6 +55,8 @@ def film(
     target = Path(target)
     if target.suffix.lower() not in (*FILMS, *PICTURES):
         raise JigdollError(f"{target.name}: films are .mp4, .gif or .webp, contact sheets .png")
+    if not asset.has_mesh:
+        raise JigdollError(f"{asset.name}: motion without a body cannot be drawn; retarget it to a character first")
     if frames < 1:
         raise JigdollError(f"a contact sheet needs at least one picture, not {frames}")
     style = ClipStyle(

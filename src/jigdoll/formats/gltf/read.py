@@ -9,6 +9,7 @@ import torch
 from jigdoll.errors import FileFormatError, JigdollError, RepairWarning
 from jigdoll.formats.gltf.clips import clip_names, sample_clip
 from jigdoll.formats.gltf.document import Document, read_document
+from jigdoll.formats.gltf.meshopt import unpack
 from jigdoll.formats.gltf.nodes import NodeTree, read_nodes
 from jigdoll.formats.gltf.primitives import PrimitiveReader
 from jigdoll.formats.gltf.skins import (
@@ -29,7 +30,7 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
     document = read_document(path)
     try:
         with np.errstate(all="ignore"):  # absurd numbers overflow here and are refused by the checks on the results
-            return _read(document, fps)
+            return _read(unpack(document), fps)
     except JigdollError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -75,8 +76,6 @@ def _check_extensions(document: Document, repairs: list[str]) -> None:
     known = {"KHR_draco_mesh_compression", "KHR_mesh_quantization", "KHR_texture_transform", "KHR_materials_unlit"}
     required = document.json.get("extensionsRequired", [])
     for name in required if isinstance(required, list) else []:
-        if name in ("EXT_meshopt_compression", "KHR_meshopt_compression"):
-            raise document.fail(f"the file is packed with {name}; unpack it first or export without it")
         if name not in known:
             repairs.append(f"the file requires {str(name)[:60]}, which is ignored")
 

@@ -14,6 +14,7 @@ from jigdoll.formats.files import write_bytes
 from jigdoll.formats.gltf.builder import ARRAY_BUFFER, ELEMENT_BUFFER, Builder
 from jigdoll.formats.gltf.document import Document, pack_glb, read_document
 from jigdoll.formats.gltf.mend import mend
+from jigdoll.formats.gltf.meshopt import unpack
 from jigdoll.formats.gltf.nodes import NodeTree, decompose, read_nodes
 from jigdoll.kinematics import motion_to_world
 from jigdoll.math.colors import srgb_to_linear
@@ -57,7 +58,7 @@ def _check(asset: RiggedAsset, motion: Motion) -> None:
 
 def _with_clips(asset: RiggedAsset, motions: Sequence[Motion]) -> tuple[dict[str, Any], bytes]:
     assert asset.source is not None
-    document = read_document(asset.source.path)
+    document = unpack(read_document(asset.source.path))
     tree = read_nodes(document)
     builder = Builder(*_one_buffer(document))
     mend(builder, document, tree)

@@ -219,12 +219,13 @@ def _say_what_is_dropped(motion: Motion, source: Skeleton) -> None:
         way = pose.offsets.norm(dim=-1).amax(0)
         most, count = int(way.argmax()), int((way > _SHIFT * _extent(source)).sum())
         if count:
-            lost.append(f"{count} joints move in their parents, {source.names[most]!r} by {float(way[most]):.2g} m")
+            who = f"{count} of {len(source)} joints, {source.names[most]!r} by {float(way[most]):.2g} m"
+            lost.append(f"what moves within its parent ({who})")
     if pose.scales is not None:
         count = int(((pose.scales - 1).abs().amax((0, 2)) > _SHIFT).sum())
-        lost += [f"{count} joints are scaled"] if count else []
+        lost += [f"what is scaled ({count} of {len(source)} joints)"] if count else []
     if lost:
-        warnings.warn(f"of the clip {motion.name!r} this is left out: {'; '.join(lost)}", RepairWarning, stacklevel=3)
+        warnings.warn(f"{motion.name!r} is retargeted without {' and '.join(lost)}", RepairWarning, stacklevel=3)
 
 
 # Geometry
