@@ -195,6 +195,16 @@ def test_physics_has_the_last_word(
         pipeline.animate(ant, "an ant walks", physics=True, **ask)
 
 
+def test_a_clip_is_as_short_as_it_was_asked_for(ant: RiggedAsset) -> None:
+    quick = replace(QUICK, iterations=1)
+    made = pipeline.animate(ant, "an ant walks", prior=StandIn(), settings=quick, seconds=0.5, fps=12.0)
+    assert len(made.motion) == 7 and made.motion.seconds == pytest.approx(0.5)
+    assert made.verdict.frames == 7
+    with pytest.warns(pipeline.PromptWarning, match=r"a loop of 0\.5 s was asked for and 0\.83 s are made"):
+        whole = pipeline.at_most(replace(made.motion, fps=7.2), 0.5, loop=True)
+    assert len(whole) == 7
+
+
 def test_a_loop_ends_as_it_begins(ant: RiggedAsset) -> None:
     made = pipeline.animate(
         ant, "an ant walks", prior=StandIn(), settings=replace(QUICK, iterations=2), loop=True, fps=30.0

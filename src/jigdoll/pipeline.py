@@ -27,7 +27,7 @@ from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
 from jigdoll.language.read import explain, read
-from jigdoll.motion import check_rate, close_loop, resample
+from jigdoll.motion import check_rate, close_loop, resample, slice_motion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
 from jigdoll.prior.pocket.captions import in_plain_words, negative_of
@@ -125,6 +125,7 @@ def animate(
             splats=splats,
         )
         motion = finished(body, distilled, fps=fps, loop=loop, name=prompt)
+        motion = at_most(motion, seconds, loop=loop)
         before = None
         if bodies is not None:
             before = replace(motion, name="before physics")
@@ -149,6 +150,24 @@ def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool,
     if distilled.config.contact:
         motion = plant(body, motion, distilled.tempo)
     return replace(close_loop(motion, body.skeleton) if loop else motion, name=name)
+
+
+def at_most(motion: Motion, seconds: float | None, *, loop: bool = False) -> Motion:
+    """The motion cut to the length that was asked for: a prior sees its whole window at once, however short the wish.
+
+    A loop cannot be cut; that it stays longer is said.
+    """
+    if seconds is None or motion.seconds <= seconds + 0.5 / motion.fps:
+        return motion
+    if loop:
+        warnings.warn(
+            f"a loop of {seconds:g} s was asked for and {motion.seconds:.2f} s are made: the prior sees that much at "
+            "once, and a part of a loop is none",
+            PromptWarning,
+            stacklevel=3,
+        )
+        return motion
+    return slice_motion(motion, slice(0, max(2, round(seconds * motion.fps) + 1)))
 
 
 def check_physics() -> None:

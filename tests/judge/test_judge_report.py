@@ -179,6 +179,16 @@ def test_a_pack_holds_what_videophys_script_reads(tmp_path: Path) -> None:
     assert "captions.csv" in (tmp_path / "README.txt").read_text()
 
 
+def test_a_loss_that_sets_in_later_is_drawn_where_it_did() -> None:
+    from jigdoll.judge.report import _losses_block
+
+    text = _losses_block({"always": [1.0] * 11, "ramped": [2.0] * 3, "none": []})
+    starts = [float(start) for start in re.findall(r'(?:points="|d="M)\s*([\d.]+)', text)]
+    assert len(starts) == 2
+    left, right = svg.LEFT, svg.WIDTH - svg.RIGHT
+    assert starts[0] == pytest.approx(left, abs=1) and starts[1] == pytest.approx(left + 0.8 * (right - left), abs=1)
+
+
 def test_videos_of_a_pack_show_no_ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[torch.Tensor] = []
     monkeypatch.setattr("jigdoll.formats.video.write", lambda path, frames, **options: drawn.append(frames))

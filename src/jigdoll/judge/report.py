@@ -230,15 +230,18 @@ def _angles_block(asset: RiggedAsset, motion: Motion) -> str:
 
 
 def _losses_block(losses: Mapping[str, Sequence[float]]) -> str:
+    """One chart per loss over all steps; all end together, so a loss that set in later begins where it did."""
     charts = []
+    steps = max((len(values) for values in losses.values()), default=0)
     for i, (name, values) in enumerate(losses.items()):
-        curve = np.asarray(list(values), np.float64)
-        if not len(curve):
+        paid = np.asarray(list(values), np.float64)
+        if not len(paid):
             continue
-        positive = bool((curve > 0).all() and curve.max() > 50 * curve.min())
+        curve = np.concatenate([np.full(steps - len(paid), np.nan), paid])
+        positive = bool((paid > 0).all() and paid.max() > 50 * paid.min())
         line = svg.Line(name, curve, COLORS[i % len(COLORS)])
         chart = svg.line_chart(
-            [line], end=float(len(curve) - 1) or 1.0, x_label="step", y_label="", height=150, log=positive
+            [line], end=float(steps - 1) or 1.0, x_label="step", y_label="", height=150, log=positive
         )
         charts.append(f"<figure><figcaption>{escape(name)}</figcaption>{chart}</figure>")
     if not charts:
