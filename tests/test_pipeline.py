@@ -50,7 +50,7 @@ class StandIn:
         return [(noisy / (1 - level) - 0.01 * float(text.sum())).clamp(-1, 1) for text in texts]
 
 
-QUICK = DistillConfig(iterations=6, views=1, splats=150, checkpoint_seconds=0.0, preview_seconds=0.0)
+QUICK = DistillConfig(iterations=6, settle=12, views=1, splats=150, checkpoint_seconds=0.0, preview_seconds=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -363,7 +363,7 @@ def test_the_command_line_animates_and_goes_on(
         return capsys.readouterr().out
 
     said = jigdoll_animate(
-        "zoo:ant", "an ant walks", "--iterations", "2", "--fps", "4", "--set", "views=1", "splats=150"
+        "zoo:ant", "an ant walks", "--iterations", "2", "--fps", "4", "--set", "views=1", "splats=150", "settle=9"
     )
     out = Path("animations/ant-an-ant-walks")
     assert "motion.glb" in said and "report.html" in said and (out / "motion.mp4").stat().st_size > 0

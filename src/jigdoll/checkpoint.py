@@ -97,14 +97,19 @@ def _bare(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, Mapping):
         return {"dict": [[key, _bare(item, arrays)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
-        return [_bare(item, arrays) for item in value]
+        return list(value) if _is_plain(value) else [_bare(item, arrays) for item in value]
     return value
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    """Whether these are numbers and words only: long curves of losses are, and need no look at each value."""
+    return not any(isinstance(item, Tensor | Mapping | list | tuple) for item in values)
 
 
 def _full(value: Any, arrays: list[Tensor]) -> Any:
     """The inverse of `_bare`, but that tuples are lists."""
     if isinstance(value, list):
-        return [_full(item, arrays) for item in value]
+        return value if _is_plain(value) else [_full(item, arrays) for item in value]
     if isinstance(value, dict) and "array" in value:
         return arrays[value["array"]]
     if isinstance(value, dict):
