@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jigdoll.physics.track import Tracked
     from jigdoll.types import Motion, RiggedAsset
 
-FAR = 0.15
+FAR = 0.3
 """A clip whose joints are on average further than this from those of the clip that was asked for, as a share of the
 body's length, is another one: the body fell, flew off or lost its way."""
 
