@@ -12,9 +12,9 @@ from typing import Literal
 import torch
 
 from jigdoll.asset.axes import AxisHints
-from jigdoll.asset.load import find_clip, load, load_clips, load_motion, split_clip
+from jigdoll.asset.load import find_clip, load, load_clips, split_clip
 from jigdoll.checkpoint import fingerprint
-from jigdoll.errors import JigdollError, RepairWarning, RigError
+from jigdoll.errors import FileFormatError, JigdollError, RepairWarning, RigError
 from jigdoll.formats.table import MOTIONS
 from jigdoll.protocols import Progress, TextTo3D, part, quiet
 from jigdoll.rig.autorig import autorig
@@ -78,8 +78,7 @@ def open_motion(asset: RiggedAsset, word: str | Path | Motion, *, fps: float = 2
     if isinstance(word, Motion):
         return word
     if is_motion_file(asset, word):
-        skeleton, motion = load_motion(word, fps=fps)
-        return retarget(motion, skeleton, asset.skeleton)
+        return retarget(*open_foreign(word, fps=fps), asset)
     word = str(word)
     near = [name for name in asset.clips if word.lower() in name.lower()]
     if word in asset.clips or len(near) == 1:
@@ -95,6 +94,15 @@ def open_motion(asset: RiggedAsset, word: str | Path | Motion, *, fps: float = 2
     clips = f"the clips are {', '.join(asset.clips)}" if asset.clips else "the file holds no clips"
     could = f"; gaits for this body are {', '.join(gaits)}" if gaits else ""
     raise JigdollError(f"{asset.name}: no clip is called {word!r}; {clips}{could}; a .bvh or .glb file serves as well")
+
+
+def open_foreign(word: str | Path, *, fps: float = 30.0) -> tuple[Motion, RiggedAsset]:
+    """The motion that FILE or FILE:CLIP means, and whom it moves there (perhaps without a mesh)."""
+    source = load_clips(word, fps=fps)
+    if len(source.clips) > 1 and not source.has_mesh:
+        path = split_clip(word)[0].name
+        raise FileFormatError(f"{path}: which of its clips? Name one as {path}:CLIP ({', '.join(source.clips)})")
+    return find_clip(source), source
 
 
 def is_motion_file(asset: RiggedAsset, word: str | Path) -> bool:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from jigdoll.asset.axes import Axis, AxisHints
-from jigdoll.asset.load import load_motion
-from jigdoll.character import Formula, open_character, open_motion, rig_asset
+from jigdoll.character import Formula, open_character, open_foreign, open_motion, rig_asset
 from jigdoll.errors import JigdollError
 from jigdoll.export import ExportOptions
 from jigdoll.export import save as write
@@ -26,7 +25,7 @@ from jigdoll.protocols import Progress, quiet
 from jigdoll.render.sheets import film
 from jigdoll.rig.autorig.template import TemplateName
 from jigdoll.rig.retarget import retarget as transfer
-from jigdoll.types import Motion, RiggedAsset, Skeleton
+from jigdoll.types import Motion, RiggedAsset
 
 __all__ = [
     "Animation",
@@ -127,24 +126,21 @@ def rig(
     return rig_asset(asset, template=template, joints=joints, markers=markers, formula=weights, progress=progress)[0]
 
 
-def retarget(
-    clip: Clip, character: Character, *, of: RiggedAsset | Skeleton | None = None, fps: float = 30.0
-) -> Motion:
-    """Bring a clip of one skeleton onto another, by limbs: names need not agree.
+def retarget(clip: Clip, character: Character, *, of: RiggedAsset | None = None, fps: float = 30.0) -> Motion:
+    """Bring a clip of one character onto another, by limbs: names and proportions need not agree.
 
     Args:
         clip: A file, one clip of a file as `"FILE:CLIP"`, or a motion.
         character: Whom it shall move.
-        of: The character or skeleton that moves in the clip, where the clip is a motion.
+        of: The character that moves in the clip, where the clip is a motion.
         fps: Frames per second at which clips of files are sampled.
     """
     asset = open_character(character)
     if isinstance(clip, Motion):
         if of is None:
             raise JigdollError(f"{clip.name!r}: say whose motion it is: retarget(clip, character, of=its_character)")
-        return transfer(clip, of.skeleton if isinstance(of, RiggedAsset) else of, asset.skeleton)
-    skeleton, motion = load_motion(clip, fps=fps)
-    return transfer(motion, skeleton, asset.skeleton)
+        return transfer(clip, of, asset)
+    return transfer(*open_foreign(clip, fps=fps), asset)
 
 
 def track(

@@ -115,3 +115,12 @@ class TextTo3D(Protocol):
     def __call__(self, prompt: str, *, seed: int = 0) -> RiggedAsset:
         """The same prompt and seed give the same character."""
         ...
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """Turns phrases into vectors whose dot product says how alike their meanings are; small, shipped, no download."""
+
+    def __call__(self, phrases: Sequence[str]) -> Float[Tensor, "phrases width"]:
+        """One unit vector per phrase; the same phrase gives the same vector alone or among others."""
+        ...

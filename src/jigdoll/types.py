@@ -254,9 +254,9 @@ class Rendering:
 
 @dataclass(frozen=True)
 class Limb:
-    """A chain of joints that works as one: a leg, an arm, a wing, a neck with its head, a tail."""
+    """A chain of joints that works as one: a leg, an arm, a wing, a fin, a neck with its head, a tail."""
 
-    kind: Literal["leg", "arm", "wing", "head", "tail", "spine"]
+    kind: Literal["leg", "arm", "wing", "fin", "head", "tail", "spine"]
     side: Literal["left", "right", "middle"]
     rank: int
     """0 for the foremost of its kind on its side, counting backwards."""

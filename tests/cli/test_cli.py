@@ -66,13 +66,6 @@ def test_wrong_words_are_a_usage_error() -> None:
     assert jigdoll("frobnicate").returncode == 2
 
 
-def test_doctor_finds_every_required_part() -> None:
-    run = jigdoll("doctor", "--json")
-    assert run.returncode == 0, run.stdout
-    findings = {finding["part"]: finding["state"] for finding in json.loads(run.stdout)["parts"]}
-    assert findings["torch"] == "ok" and "broken" not in findings.values()
-
-
 def test_a_bare_mesh_is_rigged_and_its_picture_drawn(fox: Path, tmp_path: Path) -> None:
     bare, rigged = tmp_path / "bare.obj", tmp_path / "rigged.glb"
     _write_obj(bare, fox)

@@ -14,7 +14,7 @@ from jigdoll.kinematics import forward, make_skeleton, rest_pose, rest_transform
 from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, quaternion_to_matrix, quaternion_to_rotvec
 from jigdoll.math.transforms import transform, translation
 from jigdoll.motion import trim_false_start
-from jigdoll.rig.retarget import leg_length, match_limbs, retarget
+from jigdoll.rig.retarget.by_joints import leg_length, match_limbs, retarget
 from jigdoll.types import Motion, Pose, Skeleton
 
 NAMES = ("pelvis", "spine_1", "chest", "neck_1", "head", "head_tip")
