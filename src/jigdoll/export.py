@@ -8,7 +8,7 @@ from jigdoll.errors import JigdollError
 from jigdoll.motion import close_loop, in_place, resample
 from jigdoll.types import Motion, RiggedAsset
 
-WRITABLE = (".glb", ".vrm", ".bvh", ".usd", ".usda", ".usdc")
+WRITABLE = (".glb", ".vrm", ".fbx", ".bvh", ".usd", ".usda", ".usdc")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,10 @@ def save(
         from jigdoll.formats import gltf
 
         return gltf.write(path, asset, motions)
+    if suffix == ".fbx":
+        from jigdoll.formats import fbx
+
+        return fbx.write(path, asset, motions)
     if suffix == ".bvh":
         from jigdoll.formats import bvh
 
