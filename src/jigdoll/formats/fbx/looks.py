@@ -14,18 +14,22 @@ def add_materials(document: Document, node: int, mesh: Mesh, body: str) -> tuple
     """The materials that faces use, tied to the node; the index of each face's, and which faces show painted vertices.
 
     A texture stands for its material's colour in FBX, so the factor that glTF multiplies it with goes into its pixels.
-    Faces without a texture have their material's colour, or where the vertices are painted otherwise, white under
-    their paint.
+    Faces without a texture have their material's colour, or where their own vertices are painted otherwise, white
+    under their paint.
     """
     faces = mesh.faces.numpy()
     groups = np.zeros(len(faces), np.int64) if mesh.face_materials is None else mesh.face_materials.numpy()
+    owners = np.unique(np.stack([faces, np.broadcast_to(groups[:, None], faces.shape)], -1).reshape(-1, 2), axis=0)
+    shared = np.bincount(owners[:, 0], minlength=len(mesh.vertices)) > 1
+    seen = mesh.colors.double().numpy()
     face_materials, painted = np.zeros(len(faces), "<i4"), np.zeros(len(faces), bool)
     for index, group in enumerate(np.unique(groups)):
         mine = groups == group
+        own = owners[owners[:, 1] == group, 0]
         material = mesh.materials[group] if mesh.materials else Material("painted", (1.0, 1.0, 1.0, 1.0))
         texture = material.texture if mesh.uvs is not None else None
         color = np.array(material.color[:3])
-        if texture is None and not _plain_color(mesh.colors.double().numpy()[faces[mine]], color):
+        if texture is None and not _plain_color(seen[own[~shared[own]]], color):
             painted[mine], color = True, np.ones(3)
         number = _add_material(document, material, np.ones(3) if texture is not None else color)
         document.connect(number, node)
