@@ -14,6 +14,7 @@ from pathlib import Path
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 
 def main(path: str, out: str, fps: float, legacy: bool = False) -> None:
@@ -77,7 +78,7 @@ def _fbx(path: str, fps: float, *, legacy: bool) -> dict[str, np.ndarray]:
         for rig in rigs:
             rig.animation_data.action = None
             for bone in rig.pose.bones:
-                bone.matrix_basis.identity()
+                bone.matrix_basis = Matrix()
             rig.animation_data.action = action
             rig.animation_data.action_slot = action.slots[0]
         first, last = action.frame_range

@@ -8,9 +8,11 @@ A joint's rest rotation is its PreRotation, so that all angles are zero at rest,
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from jigdoll.errors import JigdollError
 from jigdoll.formats.angles import euler_angles
@@ -29,6 +31,8 @@ _XYZ = (2, 1, 0)
 """FBX's order XYZ turns about X first: R = Rz Ry Rx."""
 _SAME_PLACE = 1e-6
 _SAME_SCALE = 1e-5
+_NUDGE = 3e-6, 5e-6
+"""How far sliding joints are set off the line of their parent: [m], and a part of the body's length more."""
 _LINEAR = 24836
 """Flags of a key: linear to the next one, with the tangents that such keys usually carry."""
 _TANGENTS = np.array([0, 0, 0x0D050D05, 0], "<u4").view("<f4")
@@ -40,14 +44,13 @@ def write(path: str | os.PathLike[str], asset: RiggedAsset, motions: Sequence[Mo
     path = Path(path)
     _check(asset, motions)
     document = Document()
-    joints: list[int] = []
-    if asset.is_rigged or motions:
-        joints = _add_joints(document, asset.skeleton)
+    rig = _rig(asset, motions)
+    joints = _add_joints(document, rig) if asset.is_rigged or motions else []
     if asset.has_mesh:
-        _add_body(document, asset, joints)
+        _add_body(document, asset, rig, joints)
     names = unique_names([plain_name(motion.name) for motion in motions], what="clip", where=path.name)
     for name, motion in zip(names, motions, strict=True):
-        _add_clip(document, asset.skeleton, joints, name, motion)
+        _add_clip(document, rig, joints, name, motion)
     return write_bytes(path, document.finish(motions[0].fps if motions else 30.0))
 
 
@@ -71,14 +74,47 @@ def _check(asset: RiggedAsset, motions: Sequence[Motion]) -> None:
 # ------------------------------------------------------------------------------------------------------------ joints
 
 
-def _add_joints(document: Document, skeleton: Skeleton) -> list[int]:
+@dataclass(frozen=True, eq=False)
+class _Rig:
+    """The joints as the file holds them: `nudge` aside from ours, so that T_file = T_ours @ translation(nudge)."""
+
+    skeleton: Skeleton
+    nudge: np.ndarray
+    """[m], in each joint's own frame; skinning does not see it."""
+    rest: np.ndarray
+    """T_parent_joint [joints 4 4]."""
+
+
+def _rig(asset: RiggedAsset, motions: Sequence[Motion]) -> _Rig:
+    """Joints that some clip slides and that rest where their parent points are nudged aside.
+
+    Blender draws a joint's bone along its Y axis, connects a child that begins where it ends, and then plays no
+    translation of that child; a joint a few micrometres beside the end stays free.
+    """
+    skeleton = asset.skeleton
+    rest = skeleton.T_parent_joint.double().numpy().copy()
+    world = world_rest(skeleton.parents, skeleton.T_parent_joint.double()).numpy()
+    points = np.concatenate([asset.mesh.vertices.double().numpy(), world[:, :3, 3]])
+    size = _NUDGE[0] + _NUDGE[1] * float(np.ptp(points, axis=0).max())
+    slides = np.zeros(len(skeleton), bool)
+    for motion in motions:
+        if motion.pose.offsets is not None:
+            slides |= motion.pose.offsets.double().abs().amax((0, 2)).numpy() > _SAME_PLACE
+    in_line = (np.hypot(rest[:, 0, 3], rest[:, 2, 3]) < size) & (rest[:, 1, 3] > 0)
+    nudge = np.where((slides & in_line)[:, None], size * rest[:, 0, :3], 0.0)  # along the parent's X axis
+    nudge[0] = 0.0
+    above = nudge[[max(parent, 0) for parent in skeleton.parents]]
+    rest[:, :3, 3] += (rest[:, :3, :3] @ nudge[..., None])[..., 0] - above
+    return _Rig(skeleton, nudge, rest)
+
+
+def _add_joints(document: Document, rig: _Rig) -> list[int]:
     """One LimbNode per joint at its rest; their numbers."""
-    names = unique_names([plain_name(name) for name in skeleton.names])
-    rest = skeleton.T_parent_joint.double().numpy()
-    turn = np.degrees(euler_angles(rest[None, :, :3, :3], _XYZ))[0, :, ::-1]
-    place = rest[:, :3, 3] * CENTIMETRES
+    names = unique_names([plain_name(name) for name in rig.skeleton.names])
+    turn = np.degrees(euler_angles(rig.rest[None, :, :3, :3], _XYZ))[0, :, ::-1]
+    place = rig.rest[:, :3, 3] * CENTIMETRES
     numbers: list[int] = []
-    for joint, parent in enumerate(skeleton.parents):
+    for joint, parent in enumerate(rig.skeleton.parents):
         number, model = document.add("Model", names[joint], "Model", "LimbNode")
         _set_model(model, place[joint], turn[joint])
         attribute, about = document.add("NodeAttribute", names[joint], "NodeAttribute", "LimbNode")
@@ -107,7 +143,7 @@ def _set_model(model: Record, place: np.ndarray, turn: np.ndarray) -> None:
 # -------------------------------------------------------------------------------------------------- mesh and skin
 
 
-def _add_body(document: Document, asset: RiggedAsset, joints: list[int]) -> None:
+def _add_body(document: Document, asset: RiggedAsset, rig: _Rig, joints: list[int]) -> None:
     """The mesh at the origin of the scene, its looks, and its skin where there are joints."""
     name = plain_name(asset.name) or "body"
     node, model = document.add("Model", name, "Model", "Mesh")
@@ -144,7 +180,7 @@ def _add_body(document: Document, asset: RiggedAsset, joints: list[int]) -> None
         element.add("Type", kind)
         element.add("TypedIndex", 0)
     if joints:
-        _add_skin(document, asset, geometry, node, joints)
+        _add_skin(document, asset, rig, joints, geometry=geometry, node=node)
 
 
 def _layer(geometry: Record, kind: str, name: str, mapping: str, reference: str) -> Record:
@@ -165,9 +201,11 @@ def _paint(geometry: Record, colors: np.ndarray, faces: np.ndarray, painted: np.
     layer.add("ColorIndex", np.where(painted[:, None], faces, len(colors)).reshape(-1).astype("<i4"))
 
 
-def _add_skin(document: Document, asset: RiggedAsset, geometry: int, node: int, joints: list[int]) -> None:
+def _add_skin(
+    document: Document, asset: RiggedAsset, rig: _Rig, joints: list[int], *, geometry: int, node: int
+) -> None:
     """Deformer, one cluster per joint that carries weight (all influences as they are), and the bind pose of all."""
-    bind = world_rest(asset.skeleton.parents, asset.skeleton.T_parent_joint.double()).numpy()
+    bind = world_rest(rig.skeleton.parents, torch.from_numpy(rig.rest)).numpy()
     bind[:, :3, 3] *= CENTIMETRES
     skin, record = document.add("Deformer", "", "Deformer", "Skin")
     record.add("Version", 101)
@@ -207,7 +245,7 @@ def _flat(T: np.ndarray) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------------- clips
 
 
-def _add_clip(document: Document, skeleton: Skeleton, joints: list[int], name: str, motion: Motion) -> None:
+def _add_clip(document: Document, rig: _Rig, joints: list[int], name: str, motion: Motion) -> None:
     """One stack with one layer: a key per frame, rotations of all joints, places and scales where they change."""
     times = np.round(np.arange(len(motion)) * (SECOND / motion.fps)).astype("<i8")
     stop = int(times[-1])
@@ -217,22 +255,30 @@ def _add_clip(document: Document, skeleton: Skeleton, joints: list[int], name: s
     layer, _ = document.add("AnimationLayer", name, "AnimLayer")
     document.connect(layer, stack)
     document.takes.append((name, stop))
-    pose = motion.pose
-    rest = skeleton.T_parent_joint.double().numpy()
-    places = np.broadcast_to(rest[:, :3, 3], (len(motion), len(joints), 3)).copy()
-    if pose.offsets is not None:
-        places += (rest[:, :3, :3] @ pose.offsets.double().numpy()[..., None])[..., 0]
-    places[:, 0] += pose.root.double().numpy()
-    turned = quaternion_to_matrix(pose.rotations.double()).numpy()
+    places, turned, scales = _local(rig, motion)
     angles = np.degrees(euler_angles(turned, _XYZ))[..., ::-1]
-    scales = np.ones_like(places) if pose.scales is None else pose.scales.double().numpy()
     for joint, number in enumerate(joints):
-        moves = np.abs(places[:, joint] - rest[joint, :3, 3]).max() > _SAME_PLACE
+        moves = np.abs(places[:, joint] - rig.rest[joint, :3, 3]).max() > _SAME_PLACE
         _add_curves(document, layer, number, times, "R", "Lcl Rotation", angles[:, joint])
         if joint == 0 or moves:
             _add_curves(document, layer, number, times, "T", "Lcl Translation", places[:, joint] * CENTIMETRES)
         if np.abs(scales[:, joint] - 1).max() > _SAME_SCALE:
             _add_curves(document, layer, number, times, "S", "Lcl Scaling", scales[:, joint])
+
+
+def _local(rig: _Rig, motion: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What moves in each frame: places in the parent [m], rotations after the rest, scales [frames joints ...]."""
+    pose, skeleton = motion.pose, rig.skeleton
+    rest = skeleton.T_parent_joint.double().numpy()
+    turned = quaternion_to_matrix(pose.rotations.double()).numpy()
+    scales = np.ones(turned.shape[:-1]) if pose.scales is None else pose.scales.double().numpy()
+    within = ((turned * scales[..., None, :]) @ rig.nudge[..., None])[..., 0]
+    if pose.offsets is not None:
+        within = within + pose.offsets.double().numpy()
+    above = rig.nudge[[max(parent, 0) for parent in skeleton.parents]]
+    places = rest[:, :3, 3] + (rest[:, :3, :3] @ within[..., None])[..., 0] - above
+    places[:, 0] += pose.root.double().numpy()
+    return places, turned, scales
 
 
 def _add_curves(
