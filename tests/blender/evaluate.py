@@ -60,7 +60,7 @@ def _load(path: str) -> None:
 
 
 def _fbx(path: str, fps: float, *, legacy: bool) -> dict[str, np.ndarray]:
-    """The vertices of every clip of an FBX file (clip/object), the images that materials show, and the joints."""
+    """The vertices of every clip of an FBX file (clip/object), the looks of its materials, and its joints."""
     scene = bpy.context.scene
     scene.render.fps, scene.render.fps_base = round(fps), round(fps) / fps
     (bpy.ops.import_scene.fbx if legacy else bpy.ops.wm.fbx_import)(filepath=path)
@@ -68,9 +68,8 @@ def _fbx(path: str, fps: float, *, legacy: bool) -> dict[str, np.ndarray]:
     rigs = [o for o in scene.objects if o.type == "ARMATURE"]
     found = {"objects": np.array([o.name for o in meshes]), "rate": np.array(scene.render.fps / scene.render.fps_base)}
     found["joints"] = np.array([bone.name for rig in rigs for bone in rig.data.bones])
-    images = [n.image for m in bpy.data.materials for n in m.node_tree.nodes if n.type == "TEX_IMAGE" and n.image]
-    for index, image in enumerate(images):
-        found[f"image{index}"] = np.array(image.pixels[:]).reshape(image.size[1], image.size[0], 4)[::-1]
+    for material in bpy.data.materials:
+        found |= _look(material)
     clips = list(bpy.data.actions)
     lead = f"{rigs[0].name}|" if legacy and rigs else ""
     found["clips"] = np.array([action.name.removeprefix(lead) for action in clips])
@@ -88,6 +87,17 @@ def _fbx(path: str, fps: float, *, legacy: bool) -> dict[str, np.ndarray]:
         for index, obj in enumerate(meshes):
             found[f"0/{index}"] = np.stack(_frames(scene, obj, 0, 0))
     return found
+
+
+def _look(material) -> dict[str, np.ndarray]:
+    """The picture [height width 4] that a material shows, or its colour with the opacity."""
+    surface = next(node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+    color = surface.inputs["Base Color"]
+    if not color.is_linked:
+        rgba = [*color.default_value[:3], surface.inputs["Alpha"].default_value]
+        return {f"color:{material.name}": np.array(rgba)}
+    image = color.links[0].from_node.image
+    return {f"image:{material.name}": np.array(image.pixels[:]).reshape(image.size[1], image.size[0], 4)[::-1]}
 
 
 def _things(scene) -> dict:
