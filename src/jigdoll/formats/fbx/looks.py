@@ -55,7 +55,7 @@ def _add_material(document: Document, material: Material, color: np.ndarray) -> 
     if alpha < 1:
         record.set("TransparentColor", "Color", "", "A", 1.0, 1.0, 1.0)
         record.set("TransparencyFactor", "Number", "", "A", 1.0 - alpha)
-        record.set("Opacity", "double", "Number", "", alpha)
+        record.set("Opacity", "Number", "", "A", alpha)
     return number
 
 
