@@ -14,6 +14,7 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.asset.load import load, load_motion
+from jigdoll.cli.files import convert
 from jigdoll.errors import FileFormatError, JigdollError, RepairWarning
 from jigdoll.export import save
 from jigdoll.formats import fbx
@@ -182,6 +183,16 @@ def test_motion_alone_is_written_as_joints_with_clips_and_read_as_motion(tmp_pat
     with pytest.raises(JigdollError, match="neither a mesh nor a clip"):
         save(tmp_path / "nothing.fbx", asset)
     assert [file.name for file in tmp_path.iterdir()] == ["wave.fbx"]
+
+
+def test_convert_writes_all_clips(tmp_path: Path) -> None:
+    asset, motion = strange()
+    other = strange(frames=5, name="other", seed=6)[1]
+    source = fbx.write(tmp_path / "two.fbx", asset, [motion, other])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepairWarning)
+        convert(str(source), tmp_path / "again.fbx")
+    assert list(fbx.read(tmp_path / "again.fbx").clips) == ["strange", "other"]
 
 
 # ------------------------------------------------------------------------------------------------------------- looks

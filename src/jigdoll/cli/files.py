@@ -68,7 +68,7 @@ def convert(
 
     Args:
         source: A character file, zoo:NAME, or a file of motion (BVH, glTF or FBX without a mesh, FILE.zip:NAME).
-        target: What to write: .glb, .bvh, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .bvh, .usd, .usda, .usdc.
         clip: Only this clip (BVH and USD hold one), by name or a part of it; or a motion file to retarget, whose clip
             may be named as FILE:CLIP.
         clips: Whether clips are written at all.

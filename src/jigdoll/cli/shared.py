@@ -66,7 +66,7 @@ def is_motion_file(asset: "RiggedAsset", clip: str) -> bool:
 def clips_that_fit(asset: "RiggedAsset", target: Path) -> "list[Motion]":
     """The asset's clips, or the first one for formats that hold only one."""
     clips = list(asset.clips.values())
-    return clips if target.suffix.lower() in (".glb", ".vrm") else clips[:1]
+    return clips if target.suffix.lower() in (".glb", ".vrm", ".fbx") else clips[:1]
 
 
 def check_target(target: Path, known: tuple[str, ...]) -> None:
