@@ -260,11 +260,21 @@ def test_names_with_odd_characters_are_kept_but_for_what_fbx_cannot_hold(tmp_pat
     )
 
 
+def test_a_picture_within_the_file_has_a_name_that_leads_nowhere(tmp_path: Path) -> None:
+    path = fbx.write(tmp_path / "out.fbx", replace(textured(), name="../../who?"))
+    assert b"______who__0.png" in path.read_bytes()
+    assert b"../../who?_0.png" not in path.read_bytes()
+    assert fbx.read(path).mesh.materials[0].texture is not None
+
+
 def broken(asset: RiggedAsset, motion: Motion, what: str) -> tuple[RiggedAsset, Motion]:
     bad = float("nan")
     mesh, pose = asset.mesh, motion.pose
     if what == "vertices":
         return replace(asset, mesh=replace(mesh, vertices=mesh.vertices.index_fill(0, torch.tensor([3]), bad))), motion
+    if what == "materials' colours":
+        odd = (Material("odd", (1.0, bad, 0.0, 1.0)),)
+        return replace(asset, mesh=replace(mesh, materials=odd)), motion
     if what == "skin weights":
         values = asset.weights.values.index_fill(0, torch.tensor([3]), bad)
         return replace(asset, weights=replace(asset.weights, values=values)), motion
@@ -274,7 +284,9 @@ def broken(asset: RiggedAsset, motion: Motion, what: str) -> tuple[RiggedAsset, 
     return asset, replace(motion, pose=replace(pose, root=pose.root.index_fill(0, torch.tensor([2]), bad)))
 
 
-@pytest.mark.parametrize("what", ["vertices", "skin weights", "joints at rest", "motion 'strange'"])
+@pytest.mark.parametrize(
+    "what", ["vertices", "materials' colours", "skin weights", "joints at rest", "motion 'strange'"]
+)
 def test_numbers_that_are_not_finite_are_refused_by_name(what: str, tmp_path: Path) -> None:
     asset, motion = broken(*strange(), what)
     with pytest.raises(JigdollError, match=what):
@@ -288,6 +300,8 @@ def test_a_clip_of_another_rig_and_an_empty_one_are_refused(tmp_path: Path) -> N
         fbx.write(tmp_path / "out.fbx", asset, [strange(bones=3)[1]])
     with pytest.raises(JigdollError, match="no frames"):
         fbx.write(tmp_path / "out.fbx", asset, [replace(motion, pose=rest_pose(asset.skeleton, frames=0))])
+    with pytest.raises(JigdollError, match="no rate"):
+        fbx.write(tmp_path / "out.fbx", asset, [replace(motion, fps=0.0)])
     assert not list(tmp_path.iterdir())
 
 

@@ -1,5 +1,6 @@
 """Joints as files give them: names made unique, skeletons without limits, clips that fit."""
 
+import math
 import warnings
 from collections.abc import Sequence
 
@@ -56,6 +57,8 @@ def check_motion(skeleton: Skeleton, motion: Motion) -> None:
         raise JigdollError(f"the motion {motion.name!r} moves {joints} joints, the character has {len(skeleton)}")
     if not len(motion):
         raise JigdollError(f"the motion {motion.name!r} has no frames")
+    if not 0 < motion.fps < math.inf:
+        raise JigdollError(f"the motion {motion.name!r} has {motion.fps:g} frames per second, which is no rate")
     fields = (motion.pose.root, motion.pose.rotations, motion.pose.offsets, motion.pose.scales)
     if not all(bool(field.isfinite().all()) for field in fields if field is not None):
         raise JigdollError(f"the motion {motion.name!r} holds numbers that are not finite")

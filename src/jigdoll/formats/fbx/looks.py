@@ -1,5 +1,7 @@
 """Materials of an FBX file: base colours, and textures within the file."""
 
+import re
+
 import numpy as np
 
 from jigdoll.formats.fbx.document import Document, full_name
@@ -61,7 +63,7 @@ def _add_material(document: Document, material: Material, color: np.ndarray) -> 
 
 def _add_texture(document: Document, material: int, name: str, image: np.ndarray) -> None:
     """A texture whose file, a PNG, lies within this one."""
-    file = f"{name}.png"
+    file = re.sub(r"[^\w-]", "_", name, flags=re.ASCII) + ".png"  # a plain name: some programs unpack it
     video, record = document.add("Video", name, "Video", "Clip")
     record.add("Type", "Clip")
     record.set("Path", "KString", "XRefUrl", "", file)

@@ -63,6 +63,7 @@ def _check(asset: RiggedAsset, motions: Sequence[Motion]) -> None:
         "vertices": asset.mesh.vertices,
         "colours": asset.mesh.colors,
         "texture coordinates": asset.mesh.uvs,
+        "materials' colours": torch.tensor([material.color for material in asset.mesh.materials]),
         "skin weights": asset.weights.values,
         "joints at rest": asset.skeleton.T_parent_joint,
     }
