@@ -45,7 +45,7 @@ def track(
     Args:
         file: A character file, or zoo:NAME.
         clip: Its name in the file, another FILE or FILE:CLIP, or a gait (walk, run, jump ...).
-        out: What to write: .glb, .bvh, .usd ...; by default NAME_tracked.glb here.
+        out: What to write: .glb, .fbx, .bvh, .usd ...; by default NAME_tracked.glb here.
         iterations: Steps of the optimiser for each two seconds of the clip.
         paper: The paper's exact loss, a control per simulation step, help only towards the initial upright.
         ground: --no-ground simulates without gravity and floor, for what swims or flies.
