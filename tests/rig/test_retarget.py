@@ -13,6 +13,7 @@ from jigdoll.formats import bvh, deepmimic
 from jigdoll.kinematics import forward, make_skeleton, rest_pose, rest_transforms
 from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, quaternion_to_matrix, quaternion_to_rotvec
 from jigdoll.math.transforms import transform, translation
+from jigdoll.motion import trim_false_start
 from jigdoll.rig.retarget.by_joints import leg_length, match_limbs, retarget
 from jigdoll.types import Motion, Pose, Skeleton
 
@@ -166,7 +167,7 @@ def test_cmu_joints_find_their_twins(assets_dir: Path) -> None:
 @pytest.mark.parametrize("name", ["02_01", "02_03", "16_05"])
 def test_cmu_legs_and_arms_keep_their_directions_on_another_person(assets_dir: Path, name: str) -> None:
     source, motion = bvh.read(assets_dir / "motion" / "cmu" / f"{name}.bvh")
-    motion = bvh.trim_first_pose(motion)
+    motion = trim_false_start(motion)
     target = person(size=0.6)
     moved = retarget(motion, source, target)
     ours, theirs = directions(target, moved.pose), directions(source, motion.pose)

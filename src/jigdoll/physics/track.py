@@ -20,10 +20,9 @@ from jigdoll.physics.gains import Gains, Stiffness, choose_gains
 from jigdoll.physics.metrics import joint_torques
 from jigdoll.physics.reference import Reference, check_clip, make_reference
 from jigdoll.physics.tracking_loss import Measure
-from jigdoll.protocols import PhysicsEngine
+from jigdoll.protocols import PhysicsEngine, Progress, quiet
 from jigdoll.types import Motion, Pose, RiggedAsset
 
-Progress = Callable[[float, str], None]
 MakeEngine = Callable[..., PhysicsEngine]
 
 LONGEST_STEP = 1 / 2400
@@ -106,7 +105,7 @@ def track(
     *,
     bodies: Bodies | None = None,
     checkpoint: Path | None = None,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Tracked:
     """The nearest motion to a clip that the character's bodies can perform under gravity, contact and friction.
 
@@ -118,7 +117,7 @@ def track(
     reference = make_reference(bodies, asset.skeleton, motion, ground=config.ground)
     progress(0.0, "preparing the simulation")
     gains, substeps = _settle(reference, bodies, config, make_engine)
-    saved = Checkpoint(checkpoint, key=(asset.name, motion.name, len(motion), motion.fps, substeps, config))
+    saved = Checkpoint(checkpoint, key=(bodies, asset.skeleton, motion, substeps, config))
     parts = saved.parts
     windows = list(_windows(len(reference), config))
     for index, (first, last, keep) in enumerate(windows):
