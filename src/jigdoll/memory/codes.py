@@ -1,7 +1,7 @@
 """Codes: a motion in limb space as a few bytes per part of the body and half second.
 
 Each token (`tokens`) is cut into overlapping windows. Of every station the mean rotation over the segment is kept
-once, in whole steps; what is left is how far the station turns away from it, as an axis times an angle (`windows`).
+once, in whole steps; what is left is how far it turns away from that, as an axis times an angle (`windows`).
 A window of those numbers is written in a basis that was learned per kind of token (`train_codes`), one byte per
 coordinate, finer near zero. Contacts are kept as they are, one bit a frame; the root's place and heading are kept at
 each window's end, so that nothing drifts; a limb's end follows from its bones.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Float16, Float32, Int, Int8
+from jaxtyping import Bool, Float, Float16, Float32, Int, Int8, Int16
 from numpy import ndarray
 
 from jigdoll.errors import FileFormatError
@@ -27,7 +27,6 @@ from jigdoll.memory.tokens import (
     STATION_COUNT,
     WINDOW,
     LimbFacts,
-    Token,
     TokenKind,
     Tokens,
     limb_motion_from,
@@ -41,11 +40,11 @@ from jigdoll.memory.windows import (
     TABLES,
     Basis,
     away_from_mean,
-    bone_lengths,
+    bone_vectors,
     channels_told,
+    end_of,
     from_mean,
     joined,
-    limb_bones,
     mean_steps,
     values_per_window,
     windows_of,
@@ -63,6 +62,8 @@ SIDES = ("left", "right", "middle")
 MIDDLE_KINDS = ("trunk", "neck", "tail")
 TOLERANCE = np.radians(1.0)
 """Each window is written with as many bytes as keep it that near, in the root of the mean square per axis [rad]."""
+MIDDLE_TOLERANCE = 0.5
+"""Trunk, neck and tail are kept that much nearer: they have more stations, and carry the limbs."""
 MOST_BYTES = 8_000_000
 
 
@@ -72,7 +73,7 @@ class TokenCodes:
 
     kind: TokenKind
     has: Bool[ndarray, " stations"]
-    mean: Int8[ndarray, "stations 3"]
+    mean: Int16[ndarray, "stations 3"]
     """The mean rotation of each station, in `MEAN_STEP`s."""
     windows: Int8[ndarray, "windows values"]
     """Coordinates of each window; the last ones are zero, and cost nothing in a file."""
@@ -85,7 +86,7 @@ class LimbCodes:
     limb: Limb
     rest: Float16[ndarray, "5 3"]
     """`LimbTrack.rest` as axes times angles."""
-    bones: Float16[ndarray, " 2"]
+    bones: Float16[ndarray, "2 3"]
     """Upper and lower bone in lengths of the limb: where its end is follows from them."""
     contact: Bool[ndarray, " frames"]
 
@@ -99,7 +100,7 @@ class Codes:
     frames: int
     name: str
     grounded: bool
-    path: Float32[ndarray, "windows+1 3"]
+    path: Float32[ndarray, "ends 3"]
     """Place over the ground (x, z) and heading at the first frame and at the end of each window."""
     moves: Float16[ndarray, " 4"]
     """The root's mean velocities, height and heading rate."""
@@ -126,7 +127,8 @@ class Codec:
             if row.kind == "trunk":
                 moves = (values[:, :ROOT_CHANNELS].mean(0) / MOVE_WEIGHTS).astype(np.float16)
                 values[:, :ROOT_CHANNELS] -= moves.astype(float) * MOVE_WEIGHTS
-            allowed = tolerance**2 * WINDOW * channels_told(row)
+            near = tolerance * (MIDDLE_TOLERANCE if row.kind in MIDDLE_KINDS else 1.0)
+            allowed = near**2 * WINDOW * channels_told(row)
             windows = self.bases[TABLES[row.kind]].write(windows_of(values), allowed=allowed)
             coded.append(TokenCodes(row.kind, row.has, mean, windows))
         return Codes(
@@ -139,9 +141,7 @@ class Codec:
             moves=np.asarray(moves, np.float16),
             tokens=tuple(coded),
             limbs=tuple(
-                LimbCodes(
-                    fact.limb, to_rotvec(fact.rest).astype(np.float16), bone_lengths(row, fact.limb), fact.contact
-                )
+                LimbCodes(fact.limb, to_rotvec(fact.rest).astype(np.float16), bone_vectors(row), fact.contact)
                 for row, fact in zip(tokens.rows[len(tokens.rows) - len(tokens.limbs) :], tokens.limbs, strict=True)
             ),
         )
@@ -159,7 +159,10 @@ class Codec:
             if token.kind == "trunk":
                 values[:, :ROOT_CHANNELS] += codes.moves.astype(float) * MOVE_WEIGHTS
             row = from_mean(token.kind, values, token.mean, token.has)
-            rows.append(row if limb < 0 else _with_end(row, codes.limbs[limb]))
+            if limb >= 0:
+                end = end_of(row, codes.limbs[limb].bones)
+                row = replace(row, values=np.concatenate([row.values[:, :-3], end], -1))
+            rows.append(row)
         facts = tuple(LimbFacts(each.limb, from_rotvec(each.rest.astype(float)), each.contact) for each in codes.limbs)
         tokens = Tokens(
             codes.kind,
@@ -174,15 +177,9 @@ class Codec:
         return _on_path(tokens, codes.path.astype(float))
 
 
-def _with_end(row: Token, codes: LimbCodes) -> Token:
-    """The token with the place of its limb's end, from its bones."""
-    end = limb_bones(row, codes.limb) @ codes.bones.astype(float)
-    return replace(row, values=np.concatenate([row.values[:, :-3], end], -1))
-
-
 def _window_ends(frames: int) -> ndarray:
     """The first frame, and the frames at which one window gives way to the next."""
-    return np.array([*range(0, frames - WINDOW + 1, HOP), frames - 1])
+    return np.array([*range(0, frames, HOP), frames - 1])
 
 
 def _on_path(tokens: Tokens, path: Float[ndarray, "ends 3"]) -> Tokens:
@@ -222,7 +219,7 @@ def pack(many: Sequence[Codes]) -> dict[str, ndarray]:
         "token_count": np.array([len(codes.tokens) for codes in many], np.uint8),
         "token_kind": np.array([TOKEN_KINDS.index(token.kind) for token in tokens], np.uint8),
         "token_has": np.array([np.packbits(token.has, bitorder="little")[0] for token in tokens], np.uint8),
-        "mean": _flat([token.mean for token in tokens], np.int8),
+        "mean": _flat([token.mean for token in tokens], np.int16),
         "window_length": _flat([_lengths(token.windows) for token in tokens], np.uint8),
         "window": _flat([_without_tails(token.windows) for token in tokens], np.int8),
         "side": np.array([SIDES.index(limb.limb.side) for limb in limbs], np.uint8),
@@ -282,7 +279,7 @@ def _unpack_one(reader: _Reader) -> Codes:
         tokens.append(TokenCodes(token_kind, has, mean, _read_windows(reader, windows, values_per_window(token_kind))))
         if token_kind not in MIDDLE_KINDS:
             limb = Limb(token_kind, SIDES[reader.one("side")], reader.one("rank"), ())
-            rest, bones = reader.take("rest", 3 * len(STATIONS)).reshape(-1, 3), reader.take("bones", 2)
+            rest, bones = reader.take("rest", 3 * len(STATIONS)).reshape(-1, 3), reader.take("bones", 6).reshape(2, 3)
             contact = np.unpackbits(reader.take("contact", (frames + 7) // 8))[:frames].astype(bool)
             limbs.append(LimbCodes(limb, rest, bones, contact))
     moves, grounded = reader.take("moves", ROOT_CHANNELS), bool(reader.one("grounded"))

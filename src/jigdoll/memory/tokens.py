@@ -24,7 +24,8 @@ TokenKind = Literal["trunk", "neck", "tail", "leg", "arm", "wing", "fin"]
 RATE = 15.0
 """Frames per second of tokens, at least: as many more as whole windows from the first to the last frame ask for."""
 HOP, WINDOW = 8, 10
-"""Frames from one window to the next, and frames of a window: neighbours share two, over which they fade."""
+"""Frames from one window to the next, and frames of a window: neighbours share two, over which they fade; a motion's
+first and last window reach one frame beyond it."""
 ROOT_CHANNELS = 4
 """Before the root's turn: velocity to the left, ahead [leg lengths / s], height [hip heights], heading rate [rad/s]."""
 MIRROR = np.diag([-1.0, 1.0, 1.0])
@@ -95,14 +96,14 @@ def channels_of(kind: TokenKind) -> int:
 
 def window_count(frames: int, fps: float) -> int:
     """How many windows cover a clip."""
-    return max(ceil(((frames - 1) / fps * RATE + 1 - WINDOW) / HOP - 1e-6), 0) + 1
+    return max(ceil(((frames - 1) / fps * RATE + 1) / HOP - 1e-6), 1)
 
 
 def tokens_of(motion: LimbMotion) -> Tokens:
     """The tokens of a motion; the first and the last of their frames are the motion's own."""
     if not len(motion):
         raise RigError("the clip is empty; there is nothing to remember")
-    count = HOP * (window_count(len(motion), motion.fps) - 1) + WINDOW
+    count = HOP * window_count(len(motion), motion.fps)
     at = np.linspace(0, len(motion) - 1, count)
     rate = (count - 1) * motion.fps / max(len(motion) - 1, 1) if len(motion) > 1 else RATE
     root = turns_at(motion.root, at)
@@ -280,7 +281,7 @@ def _limb_token(track: LimbTrack, base: Float[ndarray, "frames 3 3"], at: Float[
 
 
 def _limb_track(
-    row: Token, fact: LimbFacts, base: Float[ndarray, "frames 3 3"], at: ndarray, contact: Bool[ndarray, " frames"]
+    row: Token, fact: LimbFacts, base: Float[ndarray, "frames 3 3"], at: ndarray, contact: Bool[ndarray, " wanted"]
 ) -> LimbTrack:
     values = row.values[:, :-3].reshape(len(row.values), -1, 6).copy()
     values[:, ~row.has] = to_6d(np.eye(3))

@@ -4,23 +4,23 @@ Of every station the mean rotation over the segment is taken out in whole steps;
 turns away from it, as an axis times an angle, which is nearly linear.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Float16, Int8
+from jaxtyping import Bool, Float, Float16, Int8, Int16
 from numpy import ndarray
 
 from jigdoll.memory.tokens import HOP, ROOT_CHANNELS, STATION_COUNT, WINDOW, Token, TokenKind, to_6d, to_turns
-from jigdoll.rig.retarget.limb_motion import canonical_direction
 from jigdoll.rig.retarget.turns import from_rotvec, to_rotvec
-from jigdoll.types import Limb
 
 TABLES: dict[TokenKind, TokenKind] = {kind: "wing" if kind == "fin" else kind for kind in STATION_COUNT}
 """Which basis a kind of token is written in: fins are rare and move as wings do."""
 BASES: tuple[TokenKind, ...] = ("trunk", "neck", "tail", "leg", "arm", "wing")
 STEPS = 127
-MEAN_STEP = np.pi / STEPS
-"""Mean rotations are kept in steps of this size along each axis [rad]; windows make up for what is lost."""
+MEAN_STEP = np.pi / 32000
+"""Mean rotations are kept in steps of this size along each axis [rad]."""
+SPREAD = 1.5
+"""Singular values of a mean rotation add up to 3 where all are alike; below this the middle frame stands for a mean."""
 MOVE_WEIGHTS = np.array([0.4, 0.4, 2.0, 0.4])
 """How much the root's velocities, height and heading rate count against radians of a bone."""
 STATION_WEIGHTS = {"trunk": np.array([2.0, *[1.0] * (STATION_COUNT["trunk"] - 1)])}
@@ -54,17 +54,18 @@ class Basis:
         return (share * np.abs(share) * self.scale) @ self.vectors.T
 
 
-def mean_steps(row: Token) -> Int8[ndarray, "stations 3"]:
+def mean_steps(row: Token) -> Int16[ndarray, "stations 3"]:
     """The mean rotation of each station in whole steps."""
-    mean = _turns_of(row).mean(0)
-    u, _, v = np.linalg.svd(mean)
+    turns = _turns_of(row)
+    u, spread, v = np.linalg.svd(turns.mean(0))
     u[..., -1] *= np.sign(np.linalg.det(u @ v))[..., None]
-    steps = np.round(to_rotvec(u @ v) / MEAN_STEP)
+    mean = np.where((spread.sum(-1) < SPREAD)[:, None, None], turns[len(turns) // 2], u @ v)
+    steps = np.round(to_rotvec(mean) / MEAN_STEP)
     steps[~row.has] = 0
-    return np.clip(steps, -STEPS, STEPS).astype(np.int8)
+    return steps.astype(np.int16)
 
 
-def away_from_mean(row: Token, mean: Int8[ndarray, "stations 3"]) -> Float[ndarray, "frames channels"]:
+def away_from_mean(row: Token, mean: Int16[ndarray, "stations 3"]) -> Float[ndarray, "frames channels"]:
     """How far each station turns away from its mean, weighted; the trunk's begin with the root's moves."""
     away = np.swapaxes(from_rotvec(mean * MEAN_STEP), -1, -2) @ _turns_of(row)
     vectors = _continuous(to_rotvec(away)) * _weights(row.kind)[:, None]
@@ -78,7 +79,7 @@ def away_from_mean(row: Token, mean: Int8[ndarray, "stations 3"]) -> Float[ndarr
 def from_mean(
     kind: TokenKind,
     values: Float[ndarray, "frames channels"],
-    mean: Int8[ndarray, "stations 3"],
+    mean: Int16[ndarray, "stations 3"],
     has: Bool[ndarray, " stations"],
 ) -> Token:
     """The inverse of `away_from_mean`, but for the end of a limb, which is zero."""
@@ -93,15 +94,16 @@ def from_mean(
 
 
 def windows_of(values: Float[ndarray, "frames channels"]) -> Float[ndarray, "windows values"]:
-    """The overlapping windows of a token."""
-    starts = np.arange((len(values) - WINDOW) // HOP + 1) * HOP
-    return values[starts[:, None] + np.arange(WINDOW)].reshape(len(starts), -1)
+    """The overlapping windows of a token, of whose edges none is the first or the last frame."""
+    longer = np.concatenate([2 * values[:1] - values[1:2], values, 2 * values[-1:] - values[-2:-1]])
+    starts = np.arange((len(longer) - WINDOW) // HOP + 1) * HOP
+    return longer[starts[:, None] + np.arange(WINDOW)].reshape(len(starts), -1)
 
 
 def joined(windows: Float[ndarray, "windows values"]) -> Float[ndarray, "frames channels"]:
     """The inverse of `windows_of`: neighbours fade into each other where they overlap."""
-    shared = WINDOW - HOP
-    fade = np.minimum(1.0, np.minimum(np.arange(1, WINDOW + 1), np.arange(WINDOW, 0, -1)) / (shared + 1))[:, None]
+    edge = np.minimum(np.arange(1, WINDOW + 1), np.arange(WINDOW, 0, -1))
+    fade = np.minimum(1.0, edge / (WINDOW - HOP + 1))[:, None]
     parts = windows.reshape(len(windows), WINDOW, -1)
     total = np.zeros((HOP * (len(parts) - 1) + WINDOW, parts.shape[2]))
     share = np.zeros((len(total), 1))
@@ -109,7 +111,7 @@ def joined(windows: Float[ndarray, "windows values"]) -> Float[ndarray, "frames 
         place = slice(i * HOP, i * HOP + WINDOW)
         total[place] += part * fade
         share[place] += fade
-    return total / share
+    return (total / share)[1:-1]
 
 
 def values_per_window(kind: TokenKind) -> int:
@@ -129,6 +131,7 @@ def _weights(kind: TokenKind) -> Float[ndarray, " stations"]:
 
 
 def _turns_of(row: Token) -> Float[ndarray, "frames stations 3 3"]:
+    """The turns of a token's stations, each seen from the one before."""
     first = ROOT_CHANNELS if row.kind == "trunk" else 0
     values = row.values[:, first : first + 6 * STATION_COUNT[row.kind]]
     return to_turns(values.reshape(len(values), -1, 6))
@@ -138,35 +141,34 @@ def _continuous(vectors: Float[ndarray, "frames stations 3"]) -> Float[ndarray, 
     """Axes times angles without jumps over time: whole turns are added where a station turns past half a turn."""
     if np.linalg.norm(vectors, axis=-1).max(initial=0.0) < 0.8 * np.pi:
         return vectors
-    vectors = vectors.copy()
-    for f in range(1, len(vectors)):
+    vectors, middle = vectors.copy(), len(vectors) // 2
+    pairs = [(f, f - 1) for f in range(middle + 1, len(vectors))] + [(f, f + 1) for f in range(middle - 1, -1, -1)]
+    for f, known in pairs:
         angle = np.linalg.norm(vectors[f], axis=-1, keepdims=True)
         axis = vectors[f] / np.maximum(angle, 1e-9)
-        before = np.sum(vectors[f - 1] * axis, -1, keepdims=True)
+        before = np.sum(vectors[known] * axis, -1, keepdims=True)
         turns = np.where(angle > 1e-6, np.round((before - angle) / (2 * np.pi)), 0)
         vectors[f] += 2 * np.pi * turns * axis
     return vectors
 
 
-def limb_bones(row: Token, limb: Limb) -> Float[ndarray, "frames 3 2"]:
-    """Where upper and lower bone of a limb point, seen from what carries it."""
+def bone_vectors(row: Token) -> Float16[ndarray, "2 3"]:
+    """Upper and lower bone of a limb at its canonical rest, in lengths of the limb, that reach its end best."""
+    turns, end = _bone_turns(row), row.values[:, -3:]
+    A = np.concatenate([turns[:, 0], turns[:, 1]], -1).reshape(-1, 6)
+    # Short vectors where a limb never bends and many would do.
+    square = A.T @ A + 1e-3 * len(row.values) * np.eye(6)
+    return np.linalg.solve(square, A.T @ end.reshape(-1)).clip(-8, 8).reshape(2, 3).astype(np.float16)
+
+
+def end_of(row: Token, bones: Float16[ndarray, "2 3"]) -> Float[ndarray, "frames 3"]:
+    """Where the end of a limb is, seen from what carries it."""
+    return np.einsum("fbij,bj->fi", _bone_turns(row), bones.astype(float))
+
+
+def _bone_turns(row: Token) -> Float[ndarray, "frames 2 3 3"]:
+    """The turns of upper and lower bone, seen from what carries the limb."""
     turns = _turns_of(row)
-    if not row.has[0]:
-        turns[:, 0] = np.eye(3)
-    if not row.has[2]:
-        turns[:, 2] = np.eye(3)
-    # Tokens of right limbs are mirrored, so all limbs point as left ones do.
-    way = canonical_direction(replace(limb, side="left") if limb.side == "right" else limb)
+    turns[:, ~row.has] = np.eye(3)
     upper = turns[:, 0] @ turns[:, 1]
-    return np.stack([upper @ way, upper @ turns[:, 2] @ way], -1)
-
-
-def bone_lengths(row: Token, limb: Limb) -> Float16[ndarray, " 2"]:
-    """The lengths of upper and lower bone with which a limb reaches its end best."""
-    ways, end = limb_bones(row, limb), row.values[:, -3:]
-    if not row.has[2]:
-        return np.array([np.sum(ways[..., 0] * end, -1).mean(), 0.0], np.float16)
-    # A little of an even share, for limbs that never bend.
-    A = np.concatenate([ways.reshape(-1, 2), 1e-3 * np.eye(2)])
-    b = np.concatenate([end.reshape(-1), 1e-3 * np.full(2, 0.5)])
-    return np.linalg.lstsq(A, b, rcond=None)[0].clip(-8, 8).astype(np.float16)
+    return np.stack([upper, upper @ turns[:, 2]], 1)
