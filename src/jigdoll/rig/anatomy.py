@@ -118,7 +118,7 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
     """Measure the working copy of a character."""
     skeleton = asset.skeleton
     flesh = flesh_of(asset)
-    limbs = find_limbs(skeleton, flesh.sheets)
+    limbs = find_limbs(skeleton, flesh.outline)
     T = rest_transforms(skeleton).detach().double().numpy()
     P = T[:, :3, 3]
     parts = tuple(split_limb(limb, skeleton, P) for limb in limbs if limb.kind in ("leg", "arm", "wing", "fin"))
