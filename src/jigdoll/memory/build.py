@@ -86,7 +86,7 @@ def character_takes(corpus: Path) -> Iterator[Take]:
             work = reparent(asset)
             anatomy = anatomy_of(work.asset)
         except JigdollError as error:
-            print(f"left out: {path}: {error}", file=sys.stderr)
+            sys.stderr.write(f"left out: {path}: {error}\n")
             continue
         noun = _noun(Path(path).stem, rows[path]["family"])
         for row in wanted:
@@ -113,7 +113,9 @@ def mocap_takes(corpus: Path) -> Iterator[Take]:
             asset = load_clips(f"{corpus / 'motion' / name / row['zip']}:{row['clip']}.bvh")
             work, motion = _work(asset)
             anatomy = anatomy_of(work)
-            yield Take(row["text"], action, "person", f"{name} {row['clip']}", licence, encode(anatomy, motion), anatomy)
+            yield Take(
+                row["text"], action, "person", f"{name} {row['clip']}", licence, encode(anatomy, motion), anatomy
+            )
 
 
 def _work(asset: RiggedAsset) -> tuple[RiggedAsset, Motion]:
@@ -196,7 +198,8 @@ def main(corpus: Path, out: Path) -> None:
     vectors = open_encoder().encode([segment.words.text for segment in segments]).numpy()
     save_segments(out, segments, vectors)
     seconds = sum(segment.words.seconds for segment in segments)
-    print(f"{len(takes)} takes, {len(segments)} segments, {seconds:.0f} s, {out.stat().st_size / 1e6:.1f} MB")
+    size = out.stat().st_size / 1e6
+    sys.stdout.write(f"{len(takes)} takes, {len(segments)} segments, {seconds:.0f} s, {size:.1f} MB\n")
 
 
 if __name__ == "__main__":
