@@ -1,6 +1,6 @@
 """From limb space to the joints of any body: turns are put on its bones, then its feet are put on the ground."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.rig.anatomy import Anatomy, LimbParts
 from jigdoll.rig.retarget.feet import lock_feet
 from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack, canonical_direction, canonical_turn, limb_bones, yaw
+from jigdoll.rig.retarget.match import Follow, match_limbs
 from jigdoll.rig.retarget.turns import blend_turns, chain_places, interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
@@ -19,59 +20,25 @@ RELAXED = 0.12
 """How far relaxed arms stand off the body [rad]."""
 
 
-@dataclass(frozen=True)
-class Match:
-    """Which limb of the source a limb of the target follows."""
+def decode(
+    limb_motion: LimbMotion, anatomy: Anatomy, *, lock: bool = True, mapping: Mapping[str, str] | None = None
+) -> Motion:
+    """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand.
 
-    target: str
-    source: str | None
-    """None where nothing in the source fits; then the limb does what is natural."""
-
-
-def decode(limb_motion: LimbMotion, anatomy: Anatomy, *, lock: bool = True) -> Motion:
-    """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand."""
+    `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which.
+    """
     if not len(limb_motion):
         raise RigError("the clip is empty; there is nothing to retarget")
-    G, root = _world_turns(limb_motion, anatomy)
+    pairs = match_limbs(limb_motion, anatomy, mapping)
+    G, root = _world_turns(limb_motion, anatomy, pairs)
     if lock and anatomy.legs and limb_motion.grounded:
-        contact = _contacts(limb_motion, anatomy)
+        contact = _contacts(limb_motion, anatomy, pairs)
         G, root = lock_feet(anatomy, G, root, contact, limb_motion.fps)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
-def match_limbs(limb_motion: LimbMotion, anatomy: Anatomy) -> dict[int, LimbTrack | None]:
-    """For each limb of the target the source's limb that it follows: of its kind and side, at its place in the row.
-
-    Where the numbers differ, legs are matched by their place from front to back; wings may follow arms and the other
-    way round; forelegs may follow arms.
-    """
-    found: dict[int, LimbTrack | None] = {}
-    for i, parts in enumerate(anatomy.parts):
-        kinds = {"leg": ("leg",), "arm": ("arm", "wing"), "wing": ("wing",), "fin": ("fin", "wing")}[parts.limb.kind]
-        found[i] = None
-        for kind in kinds:
-            row = [t for t in limb_motion.limbs if t.limb.kind == kind and t.limb.side == parts.limb.side]
-            ours = [p for p in anatomy.parts if p.limb.kind == parts.limb.kind and p.limb.side == parts.limb.side]
-            if row:
-                share = parts.limb.rank / max(len(ours) - 1, 1)
-                # Two legs of a person are the hind ones of an animal.
-                place = share * (len(row) - 1) if len(ours) > 1 else len(row) - 1
-                found[i] = row[round(place)]
-                break
-    return found
-
-
-def report(limb_motion: LimbMotion, anatomy: Anatomy) -> list[Match]:
-    """Which limb took which, for people to read."""
-    pairs = match_limbs(limb_motion, anatomy)
-    return [
-        Match(part.name, None if track is None else f"{track.limb.side} {track.limb.kind} {track.limb.rank}")
-        for part, track in ((anatomy.parts[i], track) for i, track in pairs.items())
-    ]
-
-
 def _world_turns(
-    lm: LimbMotion, anatomy: Anatomy
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None]
 ) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
     """World rotations of all joints, and the places of the root."""
     skeleton, frames = anatomy.skeleton, len(lm)
@@ -84,9 +51,8 @@ def _world_turns(
     if anatomy.tail:
         _spread(wanted, anatomy, anatomy.tail, lm.root[:, None] if lm.tail is None else lm.tail)
     wanted[0] = lm.root @ anatomy.R_neutral[0]
-    for i, track in match_limbs(lm, anatomy).items():
-        parts = anatomy.parts[i]
-        _limb_turns(wanted, anatomy, parts, track, lm)
+    for i, follow in pairs.items():
+        _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
     world = np.empty((frames, len(skeleton), 3, 3))
     for joint, parent in enumerate(skeleton.parents):
         if joint in wanted:
@@ -152,14 +118,13 @@ def _relax(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: L
         wanted[bone[0]] = upright @ turn @ rest.T @ anatomy.T_rest[bone[0], :3, :3]
 
 
-def _contacts(lm: LimbMotion, anatomy: Anatomy) -> Float[ndarray, "frames legs"]:
+def _contacts(lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> Float[ndarray, "frames legs"]:
     """When each leg of the target stands: when the leg that it follows does."""
-    pairs = match_limbs(lm, anatomy)
     stands = np.zeros((len(lm), len(anatomy.legs)), bool)
     legs = [leg.parts for leg in anatomy.legs]
-    for i, track in pairs.items():
-        if anatomy.parts[i] in legs and track is not None:
-            stands[:, legs.index(anatomy.parts[i])] = track.contact
+    for i, follow in pairs.items():
+        if anatomy.parts[i] in legs and follow is not None:
+            stands[:, legs.index(anatomy.parts[i])] = follow.track.contact
     return stands.astype(float)
 
 

@@ -58,9 +58,9 @@ class LimbMotion:
     """About the vertical since the first frame [rad]."""
     root: Float[ndarray, "frames 3 3"]
     """The root's turn since it stood, in the heading's frame."""
-    trunk: Float[ndarray, "frames stations 3 3"]
-    neck: Float[ndarray, "frames stations 3 3"] | None
-    tail: Float[ndarray, "frames stations 3 3"] | None
+    trunk: Float[ndarray, "frames trunk_stations 3 3"]
+    neck: Float[ndarray, "frames neck_stations 3 3"] | None
+    tail: Float[ndarray, "frames tail_stations 3 3"] | None
     limbs: tuple[LimbTrack, ...]
     grounded: bool
     """Whether it goes on legs."""
