@@ -11,6 +11,7 @@ from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.prior import prior, prior_info, prior_sample
+from jigdoll.cli.retarget import retarget
 from jigdoll.cli.shared import Json, console, escaped, show_warning
 from jigdoll.cli.track import track
 from jigdoll.cli.zoo import zoo, zoo_list, zoo_make, zoo_sheet
@@ -65,6 +66,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "convert": convert,
     "render": render,
     "rig": rig,
+    "retarget": retarget,
     "skin": skin,
     "splat": splat,
     "judge": judge,
