@@ -4,14 +4,24 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.rig.anatomy import Anatomy, LimbParts
-from jigdoll.rig.retarget.feet import lock_feet
-from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack, canonical_direction, canonical_turn, limb_bones, yaw
+from jigdoll.rig.retarget.feet import lock_feet, long_runs, places
+from jigdoll.rig.retarget.limb_motion import (
+    LimbMotion,
+    LimbTrack,
+    canonical_direction,
+    canonical_turn,
+    limb_bones,
+    pelvis_height,
+    pelvis_of,
+    trunk_of,
+    yaw,
+)
 from jigdoll.rig.retarget.match import Follow, match_limbs
 from jigdoll.rig.retarget.turns import blend_turns, chain_places, interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
@@ -32,8 +42,7 @@ def decode(
     pairs = match_limbs(limb_motion, anatomy, mapping)
     G, root = _world_turns(limb_motion, anatomy, pairs)
     if lock and anatomy.legs and limb_motion.grounded:
-        contact = _contacts(limb_motion, anatomy, pairs)
-        G, root = lock_feet(anatomy, G, root, contact, limb_motion.fps)
+        G, root = lock_feet(anatomy, G, root, stances(limb_motion, anatomy, pairs), limb_motion.fps)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
@@ -44,13 +53,15 @@ def _world_turns(
     skeleton, frames = anatomy.skeleton, len(lm)
     H = yaw(lm.heading)
     R_rest = anatomy.T_rest[:, :3, :3]
-    wanted: dict[int, ndarray] = {0: lm.root @ anatomy.R_neutral[0]}
-    _spread(wanted, anatomy, anatomy.trunk, lm.trunk)
+    hub = pelvis_of(anatomy)
+    wanted: dict[int, ndarray] = {}
+    _spread(wanted, anatomy, trunk_of(anatomy), lm.trunk)
     if anatomy.neck:
         _spread(wanted, anatomy, anatomy.neck, lm.trunk[:, -1:] if lm.neck is None else lm.neck)
     if anatomy.tail:
         _spread(wanted, anatomy, anatomy.tail, lm.root[:, None] if lm.tail is None else lm.tail)
-    wanted[0] = lm.root @ anatomy.R_neutral[0]
+    for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
+        wanted[joint] = lm.root @ anatomy.R_neutral[joint]
     for i, follow in pairs.items():
         _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
     world = np.empty((frames, len(skeleton), 3, 3))
@@ -61,17 +72,17 @@ def _world_turns(
             world[:, joint] = world[:, parent] @ (R_rest[parent].T @ R_rest[joint])
     unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
     root = lm.place * unit
-    root[:, 1] = lm.place[:, 1] * anatomy.hip_height
-    root[:, [0, 2]] += anatomy.T_rest[0, [0, 2], 3]
-    return world, root
+    root[:, 1] = lm.place[:, 1] * pelvis_height(anatomy)
+    root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
+    return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
 
 
 def _spread(
     wanted: dict[int, ndarray], anatomy: Anatomy, chain: tuple[int, ...], stations: Float[ndarray, "frames n 3 3"]
 ) -> None:
     """Put the turns of the middle line's stations on the joints of a chain."""
-    places = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), places)
+    along = chain_places(anatomy.T_rest[list(chain), :3, 3])
+    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), along)
     for i, joint in enumerate(chain):
         wanted[joint] = turns[:, i] @ anatomy.R_neutral[joint]
 
@@ -118,14 +129,17 @@ def _relax(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: L
         wanted[bone[0]] = upright @ turn @ rest.T @ anatomy.T_rest[bone[0], :3, :3]
 
 
-def _contacts(lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> Float[ndarray, "frames legs"]:
-    """When each leg of the target stands: when the leg that it follows does."""
+def stances(
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None] | None = None
+) -> Bool[ndarray, "frames legs"]:
+    """When each leg of the target stands: when the leg that it follows does, without flicker."""
+    pairs = match_limbs(lm, anatomy) if pairs is None else pairs
     stands = np.zeros((len(lm), len(anatomy.legs)), bool)
     legs = [leg.parts for leg in anatomy.legs]
     for i, follow in pairs.items():
         if anatomy.parts[i] in legs and follow is not None:
             stands[:, legs.index(anatomy.parts[i])] = follow.track.contact
-    return stands.astype(float)
+    return np.stack([long_runs(stands[:, i]) for i in range(stands.shape[1])], 1)
 
 
 def to_motion(
