@@ -88,11 +88,14 @@ class Bodies:
         return float(self.mass.sum())
 
 
-def make_bodies(asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True) -> Bodies:
+def make_bodies(
+    asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True, keep: Sequence[str] = ()
+) -> Bodies:
     """The cuboids of a character, at most about `most`: leaf bones that are too many or too small join their parents.
 
     Mass is density times the mesh's volume, shared out by the cuboids' volumes. A character without legs cannot stand
-    and is refused, unless `needs_legs` is off (a fish in free space).
+    and is refused, unless `needs_legs` is off (a fish in free space). Joints whose names hold a word of `keep` have
+    bodies of their own.
     """
     skeleton = asset.skeleton
     if len(skeleton) < 2:
@@ -113,7 +116,8 @@ def make_bodies(asset: RiggedAsset, *, density: float = DENSITY, most: int = 26,
     if not size > 0:
         raise RigError(f"{asset.name}: there is no flesh to make bodies of; the mesh has no extent")
     fitter = _Fitter(skeleton, T, vertices, dense, _low_joints(skeleton, legs, dense, vertices), size)
-    carriers = _merge(skeleton, fitter, dense, limbs, most=most)
+    own = frozenset(j for j, name in enumerate(skeleton.names) if any(word in name for word in keep))
+    carriers = _merge(skeleton, fitter, dense, limbs, most=most, own=own)
     return _assemble(asset, fitter, carriers, legs, density=density, size=size)
 
 
@@ -201,7 +205,15 @@ def _low_joints(skeleton: Skeleton, legs: Sequence[tuple[int, ...]], dense: Tens
     return frozenset(found)
 
 
-def _merge(skeleton: Skeleton, fitter: _Fitter, dense: Tensor, limbs: Sequence[Limb], *, most: int) -> list[int]:
+def _merge(
+    skeleton: Skeleton,
+    fitter: _Fitter,
+    dense: Tensor,
+    limbs: Sequence[Limb],
+    *,
+    most: int,
+    own: frozenset[int] = frozenset(),
+) -> list[int]:
     """The joint that carries each joint: itself, or an ancestor (for joints above the first body: that body).
 
     Joints without flesh go first, then ends of limbs, a left one together with its right one.
@@ -222,6 +234,7 @@ def _merge(skeleton: Skeleton, fitter: _Fitter, dense: Tensor, limbs: Sequence[L
     total = max(sum(volume), 1e-30)
     group = {j: (limb.kind, limb.rank, i) for limb in limbs for i, j in enumerate(limb.joints)}
     steps = {j: i for limb in limbs if limb.kind == "leg" for i, j in enumerate(limb.joints)}
+    kept = {j for limb in limbs if limb.kind == "leg" for j in _down_to_sole(limb, fitter.low)} | own
 
     def ends() -> dict[object, list[int]]:
         alive = {j for j in range(count) if carriers[j] == j}
@@ -236,14 +249,23 @@ def _merge(skeleton: Skeleton, fitter: _Fitter, dense: Tensor, limbs: Sequence[L
         return max(volume[joint] for joint in joints) / total * (4.0 if standing else 1.0)
 
     while True:
-        loose = [js for js in ends().values() if all(j not in steps or steps[j] >= LEG_PARTS for j in js)]
+        loose = [js for js in ends().values() if not kept.intersection(js)]
         least = min(loose, key=share, default=None)
         bodies = sum(carriers[j] == j for j in range(count))
+        if least is None and bodies > most:  # eight legs: their soles after all
+            spare = [js for js in ends().values() if all(steps.get(j, 0) >= LEG_PARTS and j not in own for j in js)]
+            least = min(spare, key=share, default=None)
         if least is None or (share(least) >= LEAST_SHARE and bodies <= most):
             return carriers
         for joint in least:
             into = carriers[parents[joint]]
             carriers = [into if carrier == joint else carrier for carrier in carriers]
+
+
+def _down_to_sole(leg: Limb, low: frozenset[int]) -> tuple[int, ...]:
+    """The joints of a leg that are never merged: the first ones, and on to the first that stands on the ground."""
+    sole = next((place + 1 for place, joint in enumerate(leg.joints) if joint in low), len(leg.joints))
+    return leg.joints[: max(LEG_PARTS, sole)]
 
 
 def _below(skeleton: Skeleton, joint: int, ancestor: int) -> bool:
