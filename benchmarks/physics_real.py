@@ -165,6 +165,8 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
         "fell": ground and after.fell and not before.fell,
         "penetration": verdict.penetration,
         "skate": verdict.skate_ratio,
+        "slide_before": sliding(done.bodies, ready.asset, done.reference),
+        "slide": sliding(done.bodies, ready.asset, done.motion),
         "hand": float(done.hand.norm(dim=1).mean()) / weight,
         "upright": float(done.help.norm(dim=1).mean()) / (weight * done.bodies.leg_length),
         "root_before": before.root_force,
@@ -177,6 +179,18 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
         "seconds": seconds,
         "notes": list(done.notes),
     }
+
+
+def sliding(bodies: Any, asset: Any, motion: Any) -> float:
+    """How fast skin slides that stays within 0.4 % of the body's length of the ground from frame to frame [lengths/s]."""
+    from jigdoll.math.transforms import apply
+    from jigdoll.physics.reference import make_reference
+
+    T = make_reference(bodies, asset.skeleton, motion, ground=False).T_world_body
+    points = apply(T, bodies.contacts.expand(len(T), -1, -1, -1)).flatten(1, 2)
+    low = points[..., 1] < 0.004 * bodies.length
+    speed = points[..., [0, 2]].diff(dim=0).norm(dim=-1)[low[1:] & low[:-1]] * motion.fps / bodies.length
+    return float(speed.mean()) if len(speed) else 0.0
 
 
 def first_frames(motion: Any, count: int) -> Any:

@@ -25,7 +25,7 @@ IN_PLACE = 0.1
 """A body that travels less than this from end to end stays on the spot [body lengths / s]."""
 LEAST_SPEED = 0.08
 """Slower ground does not run: feet shift their weight [body lengths / s]."""
-AGREEMENT = 0.5
+AGREEMENT = 0.8
 """Feet that are down must agree: this share of their way goes the way of the ground."""
 STILL = 0.3
 """A foot stands while it is slower than this over the ground [body lengths / s] ..."""

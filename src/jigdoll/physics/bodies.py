@@ -19,6 +19,8 @@ LEAST_SHARE = 0.003
 """Leaf bones with less of the volume than this are carried by their parents, unless they stand on the ground."""
 LEAST_MASS = 0.01
 """No body is lighter than this share of the whole: an explicit integrator pays for light parts with tiny steps."""
+MOST_END = 0.15
+"""No end of the body (a head, a hand with its weapon) is heavier than this share of the whole."""
 LEAST_ROUND = 0.25
 """No principal inertia is smaller than this share of the body's largest one, for the same reason."""
 THIN = 0.004
@@ -292,8 +294,8 @@ def _assemble(
     owners = fitter.owners(carriers)
     boxes, halves = zip(*(fitter.fit(joint, owners) for joint in joints), strict=True)
     half, T_world_box = torch.stack(halves), torch.stack(boxes)
-    mass = _masses(asset, half, density=density)
     parents = [-1 if i == 0 else body[carriers[skeleton.parents[j]]] for i, j in enumerate(joints)]
+    mass = _masses(asset, half, parents, density=density)
     T_body = T[joints]
     T_body_box = rigid_inverse(T_body) @ T_world_box
     above = T_body[[max(p, 0) for p in parents]]
@@ -350,12 +352,25 @@ def _contacts(
     return points
 
 
-def _masses(asset: RiggedAsset, half: Float[Tensor, "bodies 3"], *, density: float) -> Float[Tensor, " bodies"]:
-    """Shares of the whole by volume, none below the least; the whole by the mesh if it is closed, else by cuboids."""
+def _masses(
+    asset: RiggedAsset, half: Float[Tensor, "bodies 3"], parents: Sequence[int], *, density: float
+) -> Float[Tensor, " bodies"]:
+    """Shares of the whole by volume, none below the least; the whole by the mesh if it is closed, else by cuboids.
+
+    Heads of cartoons, and what a hand holds, are hollow: an end of the body weighs no more than a share of the whole.
+    """
     volume = 8 * half.prod(1)
     whole, enclosed = float(volume.sum()), mesh_volume(asset)
     if 0.2 * whole < enclosed < 1.5 * whole:
         whole = enclosed
+    below = volume.clone()
+    for body in range(len(parents) - 1, 0, -1):
+        below[parents[body]] += below[body]
+    ends = below < 1.5 * volume  # little hangs on them: ears on a head
+    ends[0] = False
+    for _ in range(8):  # what an end gives up goes to the others
+        share = volume / volume.sum()
+        volume = torch.where(ends & (share > MOST_END), MOST_END * volume.sum(), volume)
     share = (volume / volume.sum()).clamp_min(LEAST_MASS)
     return density * whole * share / share.sum()
 

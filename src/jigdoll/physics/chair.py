@@ -15,9 +15,9 @@ from jigdoll.physics.reference import Reference
 LONG = 0.25
 """A body rests that hardly moves for so long [s] ..."""
 SLOW = 0.15
-"""... with its first body no faster than this [body lengths / s] ..."""
+"""... with its bodies no faster than this on average [body lengths / s] ..."""
 LACKING = 0.25
-"""... while the ground cannot give this much of what holds it [weights, or weights x leg lengths]."""
+"""... while the ground cannot give this much of what holds it [weights]."""
 LEAST = 0.08
 """Lower seats are not made: the body sits on the ground [body lengths]."""
 
@@ -43,10 +43,10 @@ def find_chair(bodies: Bodies, reference: Reference, *, friction: float = 1.0) -
     fps, T = reference.fps, reference.T_world_body
     if len(reference) < max(4, round(LONG * fps) + 2):
         return None
-    force, torque = root_residuals(bodies, T, fps, friction=friction)
+    force, _ = root_residuals(bodies, T, fps, friction=friction)
     weight = bodies.total_mass * GRAVITY
-    lacking = (force[:, 1] > LACKING * weight) | (torque.norm(dim=1) > LACKING * weight * bodies.leg_length)
-    slow = reference.twists[1:-1, 0, :3].norm(dim=1) < SLOW * bodies.length
+    lacking = force[:, 1] > LACKING * weight
+    slow = reference.twists[1:-1, :, :3].norm(dim=2).mean(1) < SLOW * bodies.length
     rests = _longest(lacking & slow)
     if rests is None or rests[1] - rests[0] + 1 < LONG * fps:
         return None

@@ -129,8 +129,9 @@ def _ground_level(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: fl
         return float(torch.quantile(low.amin(1), 0.1))
     levels = standing_levels(feet_of(bodies, T, fps, bodies.feet))
     level = float(levels[levels <= levels.min() + UNEVEN * bodies.length].mean())
-    others = [body for body in range(len(bodies)) if all(body not in foot for foot in bodies.feet)]
-    lies = float(torch.quantile(low[:, others].amin(1), 0.1)) if others else level
+    feet = {body for foot in bodies.feet for body in foot}
+    others = [body for body in range(len(bodies)) if body not in feet and (body in bodies.parents or not body)]
+    lies = float(low[:, others].amin(1).median()) if others else level
     return lies if lies < level - UNEVEN * bodies.length else level
 
 

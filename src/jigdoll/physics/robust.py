@@ -26,16 +26,16 @@ from jigdoll.physics.gains import GRAVITY, Gains, ideal_gains, subtree_inertia
 from jigdoll.physics.metrics import has_fallen, joint_torques
 from jigdoll.physics.reference import Reference, local_rotations
 
-HANDS = (1.0, 0.4, 0.15, 0.05, 0.0)
-"""The strongest pull of the hand that is tried [g], in this order."""
-LAST_HAND = 3.0
-"""What is tried where even the strongest of these does not hold the clip [g]."""
+HANDS = (0.0, 0.05, 0.15, 0.4, 1.0, 3.0, 10.0, 30.0)
+"""The strongest pull of the hand that is tried [g], in this order. Jumps of cartoons want the last ones."""
+ENOUGH = 0.4
+"""Stronger hands than this are only tried where none so far holds the clip [g]."""
 NEAR = 0.03
 """A clip holds while its bodies are nearer to it than this on average [body lengths] ..."""
-SLACK = 1.3
-"""... or than this many times what the strongest hand comes to."""
-PASSES = 3
-"""Rollouts in which the torques are learned with the strongest hand; one or two follow for each weaker one."""
+SLACK = 1.2
+"""... or than this many times the nearest that any hand comes to."""
+PASSES = 2
+"""Rollouts in which torques are learned, with the hand that holds the clip and with the next weaker one."""
 UPRIGHT = 5.0
 """How much stiffer the torque is that turns the first body than what `upright` means elsewhere: drives without
 gradients cannot make up for a trunk that leans."""
@@ -137,34 +137,44 @@ def perform_clip(
     engine = make_performer(bodies, gains, ground=ground, gravity=ground, chair=chair)
     plan = make_plan(bodies, reference, ground=ground, friction=friction, loose=loose)
     falls = ground and has_fallen(bodies, clip)
-    hands = HANDS if ground else (HANDS[0],)
-    best: Robust | None = None
-    count, bound = 0, math.inf
-    tries = [(hand, passes if i == 0 else 2) for i, hand in enumerate(hands)]
-    while tries:
-        hand, turns = tries.pop(0)
-        plan = replace(plan, hand=hand, upright=UPRIGHT * upright)
-        found: Robust | None = None
-        for _ in range(turns):
-            done = engine.perform(plan)
-            count += 1
-            progress(min(0.95, count / (passes + 2 * len(hands))), f"performing, hand {hand:g} g")
-            seen = _judged(bodies, clip, plan, done, ground=ground, count=count, chair=chair)
-            if found is None or _rank(seen, falls) < _rank(found, falls):
-                found = seen
-            plan = replace(plan, torques=_learned(plan.torques, done.drives, loose))
-        assert found is not None
-        if best is None:
-            bound = max(NEAR, SLACK * found.error)
-            if ground and hand < LAST_HAND and (found.error > NEAR or (found.fell and not falls)):
-                tries = [(LAST_HAND, 2)]  # nothing weaker can hold what this does not
-        holds = found.error <= bound and (falls or not found.fell)
-        if best is None or holds or _rank(found, falls) < _rank(best, falls):
-            best = found
-        if not holds and best is not found:
+    tried: list[Robust] = []
+
+    def attempt(plan: Plan) -> Performance:
+        done = engine.perform(plan)
+        tried.append(_judged(bodies, clip, plan, done, ground=ground, count=len(tried) + 1, chair=chair))
+        progress(min(0.95, len(tried) / (len(HANDS) + 2 * passes)), f"performing, hand {plan.hand:g} g")
+        return done
+
+    for hand in HANDS:
+        attempt(replace(plan, hand=hand, upright=_upright(upright, hand)))
+        if hand >= ENOUGH and _holds(tried, falls):
             break
-    assert best is not None
-    return best
+    chosen = _least(tried, falls)
+    weaker = [hand for hand in HANDS if hand < chosen.strength][-1:]
+    for hand in (chosen.strength, *weaker):
+        plan = replace(plan, hand=hand, upright=_upright(upright, hand))
+        for _ in range(passes):
+            plan = replace(plan, torques=_learned(plan.torques, attempt(plan).drives, loose))
+    return replace(_least(tried, falls), passes=len(tried))
+
+
+def _upright(upright: float, hand: float) -> float:
+    """How strongly the first body is turned: a hand that pulls harder also turns harder."""
+    return UPRIGHT * upright * (1 + 2 * hand)
+
+
+def _holds(tried: list[Robust], falls: bool) -> bool:
+    """Whether one of these is near enough and does not fall."""
+    return any(seen.error <= NEAR and (falls or not seen.fell) for seen in tried)
+
+
+def _least(tried: list[Robust], falls: bool) -> Robust:
+    """The performance with the weakest hand among those that hold the clip about as well as the best does."""
+    standing = [seen for seen in tried if falls or not seen.fell] or tried
+    nearest = min(seen.error for seen in standing)
+    good = [seen for seen in standing if seen.error <= max(NEAR, SLACK * nearest)]
+    weakest = min(seen.strength for seen in good) if good else math.inf
+    return min((seen for seen in good if seen.strength == weakest), key=lambda seen: seen.error, default=tried[0])
 
 
 def drift(
@@ -283,10 +293,6 @@ def _judged(
         passes=count,
         chair=chair,
     )
-
-
-def _rank(seen: Robust, falls: bool) -> tuple[bool, float]:
-    return (seen.fell and not falls, seen.error)
 
 
 def _learned(

@@ -27,6 +27,8 @@ CLEAR = 0.015
 """How high a foot swings over the ground at least [body lengths]: toes that drag trip the body."""
 SMOOTHINGS = 2
 """How often shifts are averaged over three frames: feet come to a stop, they do not freeze."""
+GHOST = 0.015
+"""Ends of the body that the clip has so deep below the ground [body lengths] do not meet it."""
 LEANS = 0.02
 """Another end of the body that comes as low as this [body lengths] ..."""
 LEANS_LONG = 0.2
@@ -40,6 +42,22 @@ def supports(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"]) -> tuple[tup
     feet = {body for foot in bodies.feet for body in foot}
     ends = set(range(1, len(bodies))) - set(bodies.parents) - feet
     return (*bodies.feet, *((body,) for body in sorted(ends) if bool(down[body])))
+
+
+def without_ghosts(bodies: Bodies, clip: Reference) -> Bodies:
+    """The bodies, with the skin out of the ground's reach of those that the clip lets pass through it for long.
+
+    Weapons and tails do, and hollow hands; legs and what carries them never count.
+    """
+    low = apply(clip.T_world_body, bodies.contacts.expand(len(clip), -1, -1, -1))[..., 1].amin(-1)
+    deep = torch.quantile(low, 0.2, dim=0) < -GHOST * bodies.length
+    feet = {body for foot in bodies.feet for body in foot}
+    ghosts = [b for b in range(1, len(bodies)) if bool(deep[b]) and b not in bodies.parents and b not in feet]
+    if not ghosts:
+        return bodies
+    contacts = bodies.contacts.clone()
+    contacts[ghosts] = 0.0  # at their joint, which their parent carries
+    return replace(bodies, contacts=contacts)
 
 
 def with_stances(bodies: Bodies, reference: Reference) -> Reference:

@@ -27,7 +27,7 @@ from jigdoll.physics.optimise import MakeEngine, NotFinite, Window, cut, find_st
 from jigdoll.physics.prepare import on_its_way, on_the_spot, running_ground
 from jigdoll.physics.reference import Reference, check_clip, make_reference
 from jigdoll.physics.robust import MakePerformer, Robust, drift, perform_clip, step_of
-from jigdoll.physics.stances import with_stances
+from jigdoll.physics.stances import with_stances, without_ghosts
 from jigdoll.types import Motion, Pose, RiggedAsset
 
 Progress = Callable[[float, str], None]
@@ -137,6 +137,7 @@ def _made_ready(
     asset: RiggedAsset, motion: Motion, bodies: Bodies, config: TrackConfig, ground: Float[Tensor, "2"]
 ) -> _Task:
     clip = make_reference(bodies, asset.skeleton, on_its_way(motion, ground), ground=config.ground)
+    bodies = without_ghosts(bodies, clip) if config.ground else bodies
     plants = config.stances and config.ground and not config.paper
     return _Task(asset, motion, bodies, config, ground, clip, with_stances(bodies, clip) if plants else clip)
 
@@ -154,6 +155,7 @@ def _robustly(task: _Task, make_robust: MakePerformer, progress: Progress) -> tu
             tried.append((off, task))
             task = _made_ready(task.asset, task.motion, bodies, config, task.ground - 0.7 * slip)
         task = min(tried, key=lambda pair: pair[0])[1]
+        bodies = task.bodies
     chair = find_chair(bodies, task.aim, friction=config.friction) if config.ground else None
     clip = task.clip.T_world_body
     robust = perform_clip(bodies, task.aim, make_robust, clip=clip, chair=chair, progress=progress, **options)
