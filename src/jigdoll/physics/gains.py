@@ -10,6 +10,8 @@ from torch import Tensor
 from jigdoll.physics.bodies import Bodies
 
 GRAVITY = 9.81
+QUICK = 8.0
+"""How fast drives swing what hangs on them, where the integrator allows it [1/s]."""
 LONGEST_LAG = 0.04
 """A drive's damping over its stiffness [s]: how far it may lag behind a steady motion."""
 
@@ -90,13 +92,19 @@ def choose_gains(bodies: Bodies, dt: float, stiffness: Stiffness = Stiffness()) 
 
 
 def ideal_gains(bodies: Bodies, dt: float, *, friction: float = 1.0) -> Gains:
-    """Gains for an implicit integrator: drives as stiff as the load asks, whatever the step."""
+    """Gains for an implicit integrator: drives as stiff as load and inertia ask, whatever the step.
+
+    A blow that lasts a tenth of a second needs drives that follow at `QUICK`, whatever hangs on them.
+    """
     stiffness = Stiffness(friction=friction)
     ke, kd = _drives(bodies, stiffness, most=math.inf)
+    inertia = subtree_inertia(bodies)
+    ke = torch.maximum(ke, (2 * math.pi * QUICK) ** 2 * inertia)
+    kd = torch.maximum(kd, 1.2 * torch.sqrt(ke * inertia))
     room = bodies.total_mass * GRAVITY * bodies.leg_length * stiffness.upright
-    inertia = float(bodies.total_mass * (0.3 * bodies.length) ** 2)
+    about = float(bodies.total_mass * (0.3 * bodies.length) ** 2)
     bounds = choose_gains(bodies, dt, stiffness)
-    return replace(bounds, target_ke=ke, target_kd=kd, upright_ke=room, upright_kd=(room * inertia) ** 0.5)
+    return replace(bounds, target_ke=ke, target_kd=kd, upright_ke=room, upright_kd=(room * about) ** 0.5)
 
 
 def _drives(

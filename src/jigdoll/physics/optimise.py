@@ -17,6 +17,7 @@ from jigdoll.physics.controls import about_axes, base_controls, drive_torques, s
 from jigdoll.physics.gains import Gains, Stiffness, choose_gains
 from jigdoll.physics.metrics import joint_torques
 from jigdoll.physics.reference import Reference
+from jigdoll.physics.stability import stabilised
 from jigdoll.physics.tracking_loss import Measure
 from jigdoll.protocols import PhysicsEngine
 
@@ -84,6 +85,17 @@ class Window:
                 state = self.engine.step(state, piece)
             states.append(state)
         return states
+
+    def stays_finite(self) -> bool:
+        """Whether the reference's own targets give a finite rollout; the first frame that does not ends it."""
+        state = self.start
+        with torch.no_grad():
+            for frame in self.base.split(self.substeps):
+                for piece in frame.split(self.chunk):
+                    state = self.engine.step(state, piece)
+                if not bool(torch.isfinite(state).all()):
+                    return False
+        return True
 
     def begin(self, state: Tensor, spin: Float[Tensor, "bodies 6"]) -> Tensor:
         """The first state with other velocities."""
@@ -211,11 +223,10 @@ def find_stable_step(
     stiffness = Stiffness(friction=config.friction)
     for halving in range(HALVINGS + 1):
         gains = choose_gains(bodies, 1 / (reference.fps * substeps), stiffness)
+        gains = stabilised(bodies, gains, reference.T_world_body[[0, len(reference) // 2]], ground=config.ground)
         short = cut(reference, 0, min(len(reference), config.window + 1))
         window = Window(short, bodies, gains, substeps, config, make_engine)
-        with torch.no_grad():
-            states = window.rollout(window.start, window.base)
-        if all(bool(torch.isfinite(state).all()) for state in states):
+        if window.stays_finite():
             return gains, substeps
         if halving < HALVINGS:
             substeps *= 2

@@ -39,6 +39,8 @@ PASSES = 2
 UPRIGHT = 5.0
 """How much stiffer the torque is that turns the first body than what `upright` means elsewhere: drives without
 gradients cannot make up for a trunk that leans."""
+MOST_TORQUE = 5.0
+"""The largest torque that is given ahead [weights x leg lengths]."""
 WEAK = 0.1
 """The hand with which the speed of a clip that walks in place is found [g]."""
 LEARNED = 0.3
@@ -105,6 +107,8 @@ class Robust:
     torques: Float[Tensor, "frames bodies 3"]
     """Of the joints [N m], world."""
     hand: Float[Tensor, "frames 6"]
+    ahead: Float[Tensor, "frames bodies 3"]
+    """The torques that were given ahead [N m], in the bodies' frames."""
     strength: float
     """The strongest pull that the hand was allowed [g]."""
     error: float
@@ -146,16 +150,26 @@ def perform_clip(
         return done
 
     for hand in HANDS:
-        attempt(replace(plan, hand=hand, upright=_upright(upright, hand)))
+        for ahead in (1.0, 0.0):  # torques given ahead help a blow, and may hinder a gait
+            attempt(
+                replace(plan, hand=hand, upright=_upright(upright, hand), torques=_some(plan.torques, ahead, loose))
+            )
         if hand >= ENOUGH and _holds(tried, falls):
             break
     chosen = _least(tried, falls)
     weaker = [hand for hand in HANDS if hand < chosen.strength][-1:]
     for hand in (chosen.strength, *weaker):
-        plan = replace(plan, hand=hand, upright=_upright(upright, hand))
+        learned = replace(plan, hand=hand, upright=_upright(upright, hand), torques=chosen.ahead)
         for _ in range(passes):
-            plan = replace(plan, torques=_learned(plan.torques, attempt(plan).drives, loose))
+            learned = replace(learned, torques=_learned(learned.torques, attempt(learned).drives, loose))
     return replace(_least(tried, falls), passes=len(tried))
+
+
+def _some(torques: Float[Tensor, "frames bodies 3"], share: float, loose: tuple[int, ...]) -> Tensor:
+    """A share of the torques; loose joints keep theirs, which hold them up."""
+    less = share * torques
+    less[:, list(loose)] = torques[:, list(loose)]
+    return less
 
 
 def _upright(upright: float, hand: float) -> float:
@@ -214,8 +228,8 @@ def make_plan(
     if len(reference) >= 4:
         world = joint_torques(bodies, T, fps, friction=friction, ground=ground)
         torques = (R.mT @ world[..., None])[..., 0]
-        # Inverse dynamics over frames rings at touchdowns: drives take what is beyond a leg that carries everything.
-        most = bodies.total_mass * GRAVITY * bodies.leg_length
+        # Inverse dynamics over frames rings at touchdowns: drives take what is beyond.
+        most = MOST_TORQUE * bodies.total_mass * GRAVITY * bodies.leg_length
         torques = _smoothed(torques * (most / torques.norm(dim=-1, keepdim=True).clamp_min(most)))
     if loose:
         torques[:, list(loose)] = _holding(bodies, T, com, ground=ground)[:, list(loose)]
@@ -287,6 +301,7 @@ def _judged(
         rows=rows,
         torques=(R @ own[..., None])[..., 0],
         hand=torch.nn.functional.pad(done.hand, (0, 0, 0, missing)),
+        ahead=plan.torques,
         strength=plan.hand,
         error=math.inf if missing else float(gap),
         fell=ground and has_fallen(bodies, transform(R, rows[..., :3])),
