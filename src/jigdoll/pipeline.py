@@ -202,6 +202,7 @@ def performed(
     asset: RiggedAsset, motion: Motion, *, bodies: Bodies, loop: bool, run: Run | None, progress: Report
 ) -> Motion:
     """The nearest motion that simulated bodies can perform."""
+    from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
     from jigdoll.physics.track import track
 
@@ -212,6 +213,7 @@ def performed(
         motion,
         NewtonEngine,
         bodies=bodies,
+        make_robust=MujocoEngine,
         checkpoint=saved,
         progress=lambda _, what: progress(0.85, what),
     )

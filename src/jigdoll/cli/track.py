@@ -37,6 +37,9 @@ def track(
     ground: bool = True,
     friction: float = 1.0,
     upright: float = 1.0,
+    loose: tuple[str, ...] = (),
+    in_place: bool = False,
+    robust: bool = True,
     substeps: int | None = None,
     video: Path | None = None,
     html: Path | None = None,
@@ -59,6 +62,9 @@ def track(
         ground: --no-ground simulates without gravity and floor, for what swims or flies.
         friction: Of the floor.
         upright: Strength of the torque that keeps the first body upright, in weights times leg lengths per radian.
+        loose: Joints whose names hold one of these words swing by themselves: ears, tails, straps.
+        in_place: Take the ground speed out again that a clip which walks in place was given.
+        robust: --no-robust leaves out the second engine, which helps with a hand where the first cannot hold the clip.
         substeps: Simulation steps per frame; chosen automatically.
         video: Film the reference beside the simulated body with its ghost: .mp4, .gif, .webp; .png is a contact sheet.
         html: Write a report: the clip before and after, with all numbers of the judge.
@@ -69,12 +75,21 @@ def track(
     from jigdoll.export import WRITABLE, save
     from jigdoll.judge.report import write_report
     from jigdoll.motion import resample
+    from jigdoll.physics.config import TrackConfig
+    from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
-    from jigdoll.physics.track import TrackConfig
+    from jigdoll.physics.prepare import prepare
     from jigdoll.physics.track import track as follow
 
     config = TrackConfig(
-        iterations=iterations, paper=paper, ground=ground, friction=friction, upright=upright, substeps=substeps
+        iterations=iterations,
+        paper=paper,
+        ground=ground,
+        friction=friction,
+        upright=upright,
+        loose=loose,
+        in_place=in_place,
+        substeps=substeps,
     )
     if video is not None:
         check_target(video, (".mp4", ".gif", ".webp", ".png"))
@@ -86,21 +101,34 @@ def track(
     motion = clip_or_gait(asset, clip, fps=fps, seconds=seconds)
     motion = motion if motion.fps == fps else resample(motion, fps)
     out = Path(f"{asset.name}_tracked.glb") if out is None else out
+    robust = robust and not paper
+    ready = prepare(asset, needs_legs=ground and not robust, keep=loose)
+    motion = ready.clip(motion)
     compile_kernels(lambda text: console(error=True).print(text, highlight=False, markup=False))
     with progress_bar() as progress:
-        done = follow(asset, motion, NewtonEngine, config, checkpoint=resume, progress=progress)
+        done = follow(
+            ready.asset,
+            motion,
+            NewtonEngine,
+            config,
+            bodies=ready.bodies,
+            make_robust=MujocoEngine if robust else None,
+            checkpoint=resume,
+            progress=progress,
+        )
         if video is not None:
             progress(1.0, "filming")
-            _film(video, asset, done)
-        verdict = _verdict(asset, motion, done, friction)
+            _film(video, ready.asset, done)
+        verdict = _verdict(ready.asset, motion, done, friction)
         if html is not None:
-            write_report(html, asset, done.motion, verdict=verdict, losses={"tracking": done.losses}, progress=progress)
+            losses = {"tracking": done.losses} if done.losses else {}
+            write_report(html, ready.asset, done.motion, verdict=verdict, losses=losses, progress=progress)
     facts = _facts(done, verdict)
     if as_json:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
     else:
         _print(facts)
-    said(save(out, asset, [done.motion]), f"{100 * done.error:.1f} % of the body's length off the clip")
+    said(save(out, asset, [ready.back(done.motion)]), f"{100 * done.error:.1f} % of the body's length off the clip")
     for path in (video, html):
         if path is not None:
             said(path)
@@ -131,6 +159,8 @@ def _verdict(asset: "RiggedAsset", motion: "Motion", done: "Tracked", friction: 
 def _facts(done: "Tracked", verdict: "Verdict") -> dict[str, Any]:
     """The numbers that physics changes, before and after."""
     facts: dict[str, Any] = {"error": done.error, "bodies": len(done.bodies), "mass": done.bodies.total_mass}
+    facts |= {"path": done.path, "hand": float(done.hand.norm(dim=1).mean()) / (done.bodies.total_mass * 9.81)}
+    facts |= {"notes": list(done.notes)}
     for word, seen in (("before", verdict.reference), ("after", verdict)):
         facts[word] = {key: getattr(seen, key) for key in ("skate_ratio", "penetration", "floating", "angle_jerk")}
         if seen is not None and seen.physical is not None:
@@ -146,6 +176,8 @@ def _print(facts: dict[str, Any]) -> None:
         after = facts["after"][key]
         table.add_row(key.replace("_", " "), _number(before), _number(after))
     console().print(table)
+    for note in facts["notes"]:
+        console().print(note, highlight=False, markup=False)
 
 
 def _number(value: Any) -> str:

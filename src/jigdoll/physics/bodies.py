@@ -21,6 +21,8 @@ LEAST_MASS = 0.01
 """No body is lighter than this share of the whole: an explicit integrator pays for light parts with tiny steps."""
 MOST_END = 0.15
 """No end of the body (a head, a hand with its weapon) is heavier than this share of the whole."""
+FEW = 5
+"""With fewer bodies than this, all of them count as the trunk."""
 LEAST_ROUND = 0.25
 """No principal inertia is smaller than this share of the body's largest one, for the same reason."""
 THIN = 0.004
@@ -368,6 +370,7 @@ def _masses(
         below[parents[body]] += below[body]
     ends = below < 1.5 * volume  # little hangs on them: ears on a head
     ends[0] = False
+    ends &= len(ends) >= FEW
     for _ in range(8):  # what an end gives up goes to the others
         share = volume / volume.sum()
         volume = torch.where(ends & (share > MOST_END), MOST_END * volume.sum(), volume)

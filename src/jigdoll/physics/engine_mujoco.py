@@ -62,13 +62,13 @@ class MujocoEngine:
             import mujoco
         except ImportError as error:
             raise MissingExtra("the MuJoCo engine", "physics") from error
-        mujoco.set_mju_user_warning(lambda message: None)  # else it writes a log file into the working folder
+        self._mujoco: Any = mujoco
+        self._mujoco.set_mju_user_warning(lambda message: None)  # else it writes a log file into the working folder
         self.bodies, self.gains, self.clip, self.limits = bodies, gains, None, limits
         self.neutral = torch.eye(3, dtype=torch.float64).expand(len(bodies), 3, 3) if neutral is None else neutral
-        self._mujoco: Any = mujoco
         self._gravity = np.array([0.0, -GRAVITY if gravity else 0.0, 0.0])
-        self.model: Any = mujoco.MjModel.from_xml_string(self._xml(ground, drives, chair))
-        self.data: Any = mujoco.MjData(self.model)
+        self.model: Any = self._mujoco.MjModel.from_xml_string(self._xml(ground, drives, chair))
+        self.data: Any = self._mujoco.MjData(self.model)
         # MuJoCo numbers depth first.
         self._body = np.array([self.model.body(str(i)).id for i in range(len(bodies))])
         order = np.array([self.model.joint(str(i)).id for i in range(1, len(bodies))], dtype=int)

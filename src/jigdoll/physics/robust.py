@@ -30,7 +30,7 @@ HANDS = (0.0, 0.05, 0.15, 0.4, 1.0, 3.0, 10.0, 30.0)
 """The strongest pull of the hand that is tried [g], in this order. Jumps of cartoons want the last ones."""
 ENOUGH = 0.4
 """Stronger hands than this are only tried where none so far holds the clip [g]."""
-NEAR = 0.03
+NEAR = 0.034
 """A clip holds while its bodies are nearer to it than this on average [body lengths] ..."""
 SLACK = 1.2
 """... or than this many times the nearest that any hand comes to."""

@@ -4,7 +4,8 @@ Two paths: gradients through the differentiable engine (`optimise`), and the rob
 first answer within seconds and stands in where the other cannot hold the bodies or comes out worse.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ class Tracked:
     """Which path it came by: gradients, or robust."""
     notes: tuple[str, ...]
     """What was done to the clip, what help was needed and where, in plain sentences."""
+    errors: Mapping[str, float]
+    """How near each path that was tried came; infinite where it did not stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +118,20 @@ def track(
     if make_robust is not None and not config.paper:
         task, robust = _robustly(task, make_robust, progress)
         progress(0.1, _first_answer(robust, task))
-    done = None
+    done, errors = None, {} if robust is None else {"robust": _clips(task, robust.rows)[2]}
     chair, loose = robust is not None and robust.chair is not None, bool(config.loose) and robust is not None
     if robust is None or (config.iterations and not chair and not loose):
         try:
             done = _by_gradients(task, make_engine, checkpoint, progress)
+            errors["gradients"] = done.error
         except NotFinite:
+            errors["gradients"] = math.inf
             if robust is None:
                 raise
     if robust is not None and (done is None or not _better(done, robust, task)):
         done = _gathered_robust(task, robust)
     assert done is not None
+    done = replace(done, errors=errors)
     if config.in_place:
         done = replace(
             done, motion=on_the_spot(done.motion, task.ground), reference=on_the_spot(done.reference, task.ground)
@@ -247,6 +253,7 @@ def _gathered(task: _Task, gains: Gains, parts: list[dict[str, Any]]) -> Tracked
         error=error,
         path="gradients",
         notes=(),
+        errors={},
     )
 
 
@@ -265,6 +272,7 @@ def _gathered_robust(task: _Task, robust: Robust) -> Tracked:
         error=error,
         path="robust",
         notes=_notes(robust, task),
+        errors={},
     )
 
 
