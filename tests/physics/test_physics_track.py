@@ -20,8 +20,8 @@ from jigdoll.physics.checkpoint import Checkpoint
 from jigdoll.physics.controls import base_controls
 from jigdoll.physics.gains import GRAVITY, choose_gains
 from jigdoll.physics.metrics import physical_verdict
-from jigdoll.physics.reference import check_clip, local_rotations, make_reference
 from jigdoll.physics.optimise import windows
+from jigdoll.physics.reference import check_clip, local_rotations, make_reference
 from jigdoll.physics.track import TrackConfig, track
 from jigdoll.types import Motion, Pose
 from jigdoll.zoo.gaits import reference_motion
