@@ -22,6 +22,7 @@ from rich.table import Table
 
 from jigdoll import zoo
 from jigdoll.asset.load import load_motion
+from jigdoll.formats.rest import motion_asset
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, svg
 from jigdoll.kinematics import make_skeleton, rest_transforms
@@ -31,8 +32,8 @@ from jigdoll.motion import resample
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
-from jigdoll.physics.reference import make_reference
 from jigdoll.physics.optimise import Window, find_stable_step
+from jigdoll.physics.reference import make_reference
 from jigdoll.physics.track import TrackConfig, track
 from jigdoll.render.draw import contact_sheet
 from jigdoll.render.sheets import overlay
@@ -358,7 +359,7 @@ def tracking(quick: bool, iterations: int, assets: Path | None, only: tuple[str,
             if chosen(name):
                 skeleton, motion = load_motion(assets / "motion" / path)
                 first = int(name.startswith("CMU"))  # these begin with a T-pose for calibration, one frame long
-                pose = retarget(motion, skeleton, human.skeleton).pose
+                pose = retarget(motion, motion_asset(motion.name, skeleton, {}), human).pose
                 motion = resample(Motion(Pose(pose.root[first:], pose.rotations[first:]), motion.fps, name), 24.0)
                 part = Pose(motion.pose.root[:49], motion.pose.rotations[:49])
                 rows.append(measured("tracking", human, Motion(part, 24.0, name), name, iterations))

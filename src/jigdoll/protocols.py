@@ -7,7 +7,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, RiggedAsset
+from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, Request, RiggedAsset
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """The one way in which long work speaks: how much is done, 0..1, and what it is at."""
+
+    def __call__(self, fraction: float, what: str, /) -> None:
+        """Told now and then, in this order of arguments, from the thread that works; raise to stop the work."""
+        ...
+
+
+def quiet(fraction: float, what: str) -> None:
+    """The progress that nobody watches."""
+
+
+def part(progress: Progress, start: float, end: float) -> Progress:
+    """The progress of a piece of the work, as a stretch of the whole."""
+    return lambda fraction, what: progress(start + (end - start) * fraction, what)
 
 
 @runtime_checkable
@@ -30,6 +48,10 @@ class VideoPrior(Protocol):
     @property
     def defaults(self) -> PriorDefaults:
         """What the model wants to be shown, and how hard to guide with it."""
+        ...
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        """What is wanted and what is not, in words that the model understands best; both go to `embed`."""
         ...
 
     def embed(self, prompt: str) -> Tensor:
@@ -96,4 +118,13 @@ class TextTo3D(Protocol):
 
     def __call__(self, prompt: str, *, seed: int = 0) -> RiggedAsset:
         """The same prompt and seed give the same character."""
+        ...
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """Turns phrases into vectors whose dot product says how alike their meanings are; small, shipped, no download."""
+
+    def __call__(self, phrases: Sequence[str]) -> Float[Tensor, "phrases width"]:
+        """One unit vector per phrase; the same phrase gives the same vector alone or among others."""
         ...

@@ -129,8 +129,11 @@ def test_an_interrupted_run_goes_on_to_the_same_end(fox, walk, tmp_path):
     resumed = track(fox, short, make_engine, config, checkpoint=file)
     assert resumed.losses == whole.losses
     assert torch.equal(resumed.motion.pose.rotations, whole.motion.pose.rotations)
-    with pytest.raises(JigdollError, match="belongs to another clip or other settings"):
+    with pytest.raises(JigdollError, match="belongs to another tracking run"):
         track(fox, short, make_engine, replace(config, friction=0.5), checkpoint=file)
+    other = replace(short, pose=replace(short.pose, root=short.pose.root * 1.01))  # of the same name and length
+    with pytest.raises(JigdollError, match="belongs to another tracking run"):
+        track(fox, other, make_engine, config, checkpoint=file)
 
 
 @newton
@@ -275,8 +278,8 @@ def test_the_verb_writes_a_clip_and_tells_before_and_after(tmp_path, monkeypatch
     words += ["--html", str(tmp_path / "fox.html")]
     monkeypatch.setattr(sys, "argv", ["jigdoll", *words])
     main()
-    text = capsys.readouterr().out
-    facts = json.loads(text[: text.rindex("}") + 1])
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["files"] == [str(out), str(tmp_path / "fox.html")]
     assert facts["bodies"] == 26 and facts["error"] < 0.05
     assert facts["after"]["fell"] is False and facts["before"].keys() == facts["after"].keys()
     (clip,) = load(out, fps=24.0).clips.values()

@@ -1,6 +1,5 @@
 """The command line: one typed function per verb."""
 
-import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -12,7 +11,8 @@ from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.prior import prior, prior_info, prior_sample
-from jigdoll.cli.shared import Json, console, escaped, show_warning
+from jigdoll.cli.read import read
+from jigdoll.cli.shared import Json, answering, console, escaped, show_warning
 from jigdoll.cli.track import track
 from jigdoll.cli.zoo import zoo, zoo_list, zoo_make, zoo_sheet
 from jigdoll.errors import JigdollError
@@ -45,21 +45,21 @@ def doctor(*, as_json: Json = False) -> None:
     from jigdoll.diagnosis import diagnose
 
     findings = diagnose()
-    if as_json:
-        sys.stdout.write(json.dumps(findings, indent=2) + "\n")
-    else:
-        table = Table("part", "state", "for")
-        for finding in findings:
-            color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
-            state = f"[{color}]{finding['state']}[/] {escaped(finding['detail'])}"
-            table.add_row(finding["part"], state, finding["purpose"])
-        console().print(table)
+    table = Table("part", "state", "for")
+    for finding in findings:
+        color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
+        state = f"[{color}]{finding['state']}[/] {escaped(finding['detail'])}"
+        table.add_row(finding["part"], state, finding["purpose"])
+    with answering(as_json) as answer:
+        answer.add({"parts": findings})
+        answer.show(table)
     if any(finding["state"] == "broken" for finding in findings):
         sys.exit(1)
 
 
 VERBS: dict[str, Callable[..., None]] = {
     "animate": animate,
+    "read": read,
     "inspect": inspect,
     "convert": convert,
     "render": render,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import tyro
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Forward, Scale, Up, console, progress_bar, said
+from jigdoll.cli.shared import Forward, Json, Scale, Up, answering, console, progress_bar
 from jigdoll.errors import JigdollError
 
 if TYPE_CHECKING:
@@ -34,12 +34,14 @@ def animate(
     character_seed: int = 0,
     tries: int = 1,
     physics: bool = False,
+    anyway: bool = False,
     iterations: int | None = None,
     paper: bool = False,
     settings: Settings = (),
     up: Up = None,
     forward: Forward = None,
     scale: Scale = None,
+    as_json: Json = False,
 ) -> None:
     """Animate a character as a sentence says: jigdoll animate fox.glb "a fox walks".
 
@@ -58,16 +60,19 @@ def animate(
         character_seed: Another one gives another individual of a built-in character.
         tries: Seeds to run; the best one is kept.
         physics: Let simulated bodies perform the clip afterwards (minutes; needs the physics extra).
+        anyway: Go on with an action that is not known: the nearest one is taken in its place.
         iterations: Steps of the optimiser.
         paper: The recipe of the AKD paper as it stands, with its constants.
         settings: Any other setting of the distillation, such as contact=50 form=sds views=4.
     """
     from jigdoll import pipeline
+    from jigdoll.judge import as_dict
 
     if resume is not None:
         if character is not None or prompt is not None:
             raise JigdollError("--resume takes words, character and settings from the folder; leave the others out")
         character, prompt, options = options_of(resume)
+        options["anyway"] = True  # what has begun was allowed
         out = resume
     else:
         character, prompt = who_and_what(character, prompt)
@@ -75,7 +80,7 @@ def animate(
         config = configured(settings, paper=paper, iterations=iterations)
         options: dict[str, Any] = {"prior": prior, "seconds": seconds, "fps": fps, "loop": loop, "seed": seed}
         axes = pipeline.AxisHints(up, forward, scale)
-        options |= {"character_seed": character_seed, "tries": tries, "physics": physics}
+        options |= {"character_seed": character_seed, "tries": tries, "physics": physics, "anyway": anyway}
         options |= {"settings": config, "axes": axes}
     try:
         with progress_bar() as progress:
@@ -84,13 +89,15 @@ def animate(
         console(error=True).print(f"stopped; jigdoll animate --resume {out} goes on", highlight=False, markup=False)
         raise
     verdict = made.verdict
-    for path in made.files.values():
-        said(path)
-    console().print(
-        f"{verdict.travel_speed:.2f} body lengths/s, {verdict.stride_frequency:.1f} strides/s, feet slide in "
-        f"{verdict.skate_ratio:.0%} of their steps; seed {made.distilled.seed}",
-        highlight=False,
-    )
+    with answering(as_json) as answer:
+        answer.add({"prompt": prompt, "seed": made.distilled.seed, "score": made.distilled.score})
+        answer.add({"verdict": as_dict(verdict), "named": {name: str(path) for name, path in made.files.items()}})
+        for path in made.files.values():
+            answer.wrote(path)
+        answer.say(
+            f"{verdict.travel_speed:.2f} body lengths/s, {verdict.stride_frequency:.1f} strides/s, feet slide in "
+            f"{verdict.skate_ratio:.0%} of their steps; seed {made.distilled.seed}"
+        )
 
 
 def who_and_what(character: str | None, prompt: str | None) -> tuple[str | None, str]:

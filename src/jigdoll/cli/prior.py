@@ -1,12 +1,11 @@
 """Verbs on the video priors: prior info and prior sample."""
 
-import json
-import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Json, check_target, console, escaped, progress_bar, said
+from jigdoll.cli.shared import Json, answering, console, escaped, progress_bar
 
 
 def prior() -> None:
@@ -21,35 +20,29 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     """
     from rich.table import Table
 
-    from jigdoll.language.lexicon import VERBS
     from jigdoll.prior.pocket.prior import facts_of, weights_path
+    from jigdoll.prior.pocket.vocabulary import VERBS
     from jigdoll.prior.prior_diffusers.catalogue import CATALOGUE
 
     facts, path = facts_of(weights), weights_path(weights)
-    if as_json:
-        facts |= {"actions": sorted(VERBS), "bytes": path.stat().st_size}
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
-        return
     model, recipe = facts["model"], facts["recipe"]
     table = Table("pocket", "", title="The embedded prior", show_header=False)
     video = f"{model['frames']} frames of {model['width']} x {model['height']} at {model['fps']:g} per second"
     table.add_row("video", video)
-    table.add_row("weights", f"{path.stat().st_size / 1e6:.1f} MB, {_steps(facts)} steps")
+    table.add_row("weights", f"{path.stat().st_size / 1e6:.1f} MB, {facts['steps']} steps")
     table.add_row("network", f"{model['layers']} layers of width {model['dim']}")
     table.add_row("actions", " ".join(sorted(VERBS)))
     table.add_row("never seen in training", " ".join(recipe["held_out"]))
-    console().print(table)
-    table = Table(
+    models = Table(
         "name", "hub id", "download", "GPU memory", title=escaped("Large models (extra: pip install 'jigdoll[video]')")
     )
     for name, entry in CATALOGUE.items():
-        table.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
-    console().print(table)
-
-
-def _steps(facts: dict) -> int:
-    """Of training, together with that of the weights which it began with."""
-    return facts["step"] + (_steps(facts["before"]) if facts.get("before") else 0)
+        models.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
+    with answering(as_json) as answer:
+        large = {name: asdict(entry) for name, entry in CATALOGUE.items()}
+        answer.add({**facts, "actions": sorted(VERBS), "bytes": path.stat().st_size, "large": large})
+        answer.show(table)
+        answer.show(models)
 
 
 def prior_sample(
@@ -65,6 +58,7 @@ def prior_sample(
     scale: int = 6,
     words_only: bool = False,
     weights: Path | None = None,
+    as_json: Json = False,
 ) -> None:
     """Sample videos of a prompt from the embedded prior, to see what it believes.
 
@@ -82,22 +76,22 @@ def prior_sample(
     """
     from jigdoll.errors import JigdollError
     from jigdoll.formats import video
-    from jigdoll.language.read import explain, read
-    from jigdoll.prior.pocket.captions import negative_of
+    from jigdoll.formats.table import FILMS, PICTURES, check_target, is_picture
+    from jigdoll.language import explain, read
     from jigdoll.prior.pocket.prior import open_pocket
     from jigdoll.prior.sample import reference_image_of, sample, sheet
     from jigdoll.zoo.from_text import character_from_text
 
-    check_target(out, (".mp4", ".gif", ".webp", ".png"))
+    check_target(out, (*FILMS, *PICTURES))
     for name, value in (("count", count), ("steps", steps), ("scale", scale)):
         if value < 1:
             raise JigdollError(f"--{name} is at least 1, not {value}")
-    remark = explain(read(prompt))
+    pocket, request = open_pocket(weights), read(prompt)
+    remark = explain(request, pocket.defaults.actions)
     if remark:
         console(error=True).print(f"[yellow]note:[/] {escaped(remark)}", highlight=False, soft_wrap=True)
-    against = negative_of(prompt) if negative is None else negative
-    pocket = open_pocket(weights)
-    named = not words_only and read(prompt).noun is not None
+    against = pocket.texts(request)[1] if negative is None else negative
+    named = not words_only and request.noun is not None
     reference_image = reference_image_of(character_from_text(prompt), pocket) if named else None
     with progress_bar() as progress:
         videos = sample(
@@ -109,11 +103,13 @@ def prior_sample(
             count=count,
             steps=steps,
             guidance=guidance,
-            progress=lambda share: progress(share, "denoising"),
+            progress=progress,
         )
-    if out.suffix.lower() == ".png":
-        said(video.write_picture(out, sheet(videos, every=2, scale=max(1, scale // 2))))
-        return
-    big = videos.transpose(0, 1).transpose(1, 2).flatten(2, 3)
-    big = big.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
-    said(video.write(out, big, fps=pocket.defaults.fps))
+    with answering(as_json) as answer:
+        answer.add({"prompt": prompt, "negative": against, "seed": seed, "count": count})
+        if is_picture(out):
+            answer.wrote(video.write_picture(out, sheet(videos, every=2, scale=max(1, scale // 2))))
+        else:
+            big = videos.transpose(0, 1).transpose(1, 2).flatten(2, 3)
+            big = big.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
+            answer.wrote(video.write(out, big, fps=pocket.defaults.fps))

@@ -1,12 +1,10 @@
 """Verbs on the built-in characters: zoo list, zoo make, zoo sheet."""
 
-import json
-import sys
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Json, console, progress_bar, said
+from jigdoll.cli.shared import Json, answering, progress_bar
 
 
 def zoo() -> None:
@@ -26,13 +24,12 @@ def zoo_list(*, as_json: Json = False) -> None:
     for name in zoo.SPECIES:
         skeleton = build_skeleton(species_named(name))
         rows.append({"name": name, "joints": len(skeleton), "actions": list(actions(skeleton))})
-    if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-        return
     table = Table("name", "joints", "actions", title=f"{len(rows)} built-in characters")
     for row in rows:
         table.add_row(row["name"], str(row["joints"]), " ".join(row["actions"]))
-    console().print(table)
+    with answering(as_json) as answer:
+        answer.add({"characters": rows})
+        answer.show(table)
 
 
 def zoo_make(
@@ -45,6 +42,7 @@ def zoo_make(
     seconds: float = 2.0,
     fps: float = 24.0,
     loop: bool = False,
+    as_json: Json = False,
 ) -> None:
     """Make a built-in character and write it, with a reference gait on request.
 
@@ -63,11 +61,20 @@ def zoo_make(
 
     asset = zoo.make(name, seed=seed)
     motions = [] if action is None else [reference_motion(asset, action, seconds=seconds, fps=fps, loop=loop)]
-    said(save(target, asset, motions))
+    with answering(as_json) as answer:
+        answer.add({"name": asset.name, "joints": len(asset.skeleton), "clips": [motion.name for motion in motions]})
+        answer.wrote(save(target, asset, motions))
 
 
 def zoo_sheet(
-    target: Positional[Path], /, *, action: str = "walk", seed: int = 0, size: int = 160, columns: int = 6
+    target: Positional[Path],
+    /,
+    *,
+    action: str = "walk",
+    seed: int = 0,
+    size: int = 160,
+    columns: int = 6,
+    as_json: Json = False,
 ) -> None:
     """Draw all built-in characters, at rest and in the middle of an action, as one picture.
 
@@ -81,4 +88,6 @@ def zoo_sheet(
     from jigdoll.render.sheets import zoo_sheet as draw_sheet
 
     with progress_bar() as progress:
-        said(draw_sheet(target, action=action, seed=seed, size=size, columns=columns, progress=progress))
+        written = draw_sheet(target, action=action, seed=seed, size=size, columns=columns, progress=progress)
+    with answering(as_json) as answer:
+        answer.wrote(written)

@@ -19,9 +19,8 @@ from jigdoll.physics.metrics import joint_torques
 from jigdoll.physics.reference import Reference
 from jigdoll.physics.stability import stabilised
 from jigdoll.physics.tracking_loss import Measure
-from jigdoll.protocols import PhysicsEngine
+from jigdoll.protocols import PhysicsEngine, Progress
 
-Progress = Callable[[float, str], None]
 MakeEngine = Callable[..., PhysicsEngine]
 
 LONGEST_STEP = 1 / 2400

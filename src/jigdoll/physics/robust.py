@@ -25,6 +25,7 @@ from jigdoll.physics.chair import Chair
 from jigdoll.physics.gains import GRAVITY, Gains, ideal_gains, subtree_inertia
 from jigdoll.physics.metrics import has_fallen, joint_torques
 from jigdoll.physics.reference import Reference, local_rotations
+from jigdoll.protocols import Progress, quiet
 
 HANDS = (0.0, 0.05, 0.15, 0.4, 1.0, 3.0, 10.0, 30.0)
 """The strongest pull of the hand that is tried [g], in this order. Jumps of cartoons want the last ones."""
@@ -130,7 +131,7 @@ def perform_clip(
     loose: tuple[int, ...] = (),
     passes: int = PASSES,
     chair: Chair | None = None,
-    progress: Callable[[float, str], None] = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Robust:
     """The clip as the bodies perform it, with the least hand that holds it.
 

@@ -5,7 +5,7 @@ first answer within seconds and stands in where the other cannot hold the bodies
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,8 @@ from jigdoll.physics.prepare import on_its_way, on_the_spot, running_ground
 from jigdoll.physics.reference import Reference, check_clip, make_reference
 from jigdoll.physics.robust import MakePerformer, Robust, drift, perform_clip, step_of
 from jigdoll.physics.stances import with_stances, without_ghosts
+from jigdoll.protocols import Progress, quiet
 from jigdoll.types import Motion, Pose, RiggedAsset
-
-Progress = Callable[[float, str], None]
 
 GOOD = 0.04
 """A clip that gradients brought this near [body lengths] is kept even where the robust path, with a hand, is nearer."""
@@ -99,7 +98,7 @@ def track(
     bodies: Bodies | None = None,
     make_robust: MakePerformer | None = None,
     checkpoint: Path | None = None,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Tracked:
     """The nearest motion to a clip that the character's bodies can perform under gravity, contact and friction.
 
@@ -212,7 +211,7 @@ def _by_gradients(task: _Task, make_engine: MakeEngine, checkpoint: Path | None,
     progress(0.1, "preparing the simulation")
     gains, substeps = find_stable_step(aim, bodies, config, make_engine)
     motion = task.motion
-    saved = Checkpoint(checkpoint, key=(task.asset.name, motion.name, len(motion), motion.fps, substeps, config))
+    saved = Checkpoint(checkpoint, key=(bodies, task.asset.skeleton, motion, substeps, config))
     parts = saved.parts
     spans = list(windows(len(aim), config))
     for index, (first, last, keep) in enumerate(spans):

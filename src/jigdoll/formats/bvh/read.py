@@ -13,7 +13,7 @@ from jigdoll.errors import FileFormatError, RepairWarning
 from jigdoll.formats.files import read_limited
 from jigdoll.formats.joints import free_skeleton, unique_names
 from jigdoll.kinematics import world_rest
-from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, quaternion_to_rotvec
+from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
 from jigdoll.math.transforms import translation
 from jigdoll.types import Motion, Pose, Skeleton
 
@@ -41,15 +41,20 @@ def guess_scale(extent: float) -> float:
 
 
 def read(
-    path: str | os.PathLike[str], *, scale: float | None = None, skeleton: Skeleton | None = None
+    path: str | os.PathLike[str],
+    *,
+    scale: float | None = None,
+    skeleton: Skeleton | None = None,
+    data: bytes | None = None,
 ) -> tuple[Skeleton, Motion]:
     """The skeleton and the motion of a BVH file, in metres.
 
     End sites become leaf joints called `<joint>_tip`. With `skeleton`, the motion is expressed on that skeleton,
-    whose joints are found by name; joints that the file does not have stay at rest.
+    whose joints are found by name; joints that the file does not have stay at rest. `data` are the bytes of a file
+    that is not at `path`, such as one of an archive.
     """
     path = Path(path)
-    lines = _text(path).splitlines()
+    lines = _text(read_limited(path, MAX_BYTES) if data is None else data).splitlines()
     start = next((i for i, line in enumerate(lines) if line.strip().upper() == "MOTION"), len(lines))
     joints = _parse_hierarchy(path, lines[:start])
     fps, table = _parse_motion(path, lines, start, sum(len(joint.channels) for joint in joints))
@@ -72,24 +77,6 @@ def read(
     return (own, motion) if skeleton is None else (skeleton, _onto(path, motion, own, skeleton))
 
 
-def trim_first_pose(motion: Motion) -> Motion:
-    """The motion without a first frame that does not belong to it.
-
-    The CMU files on the web begin with an added T pose. It is told by a jump: more than 15 degrees in some joint
-    from the first frame to the second, and ten times what the second step turns.
-    """
-    if len(motion) < 3:
-        return motion
-    turns = quaternion_to_matrix(motion.pose.rotations[:3].double())
-    steps = matrix_to_quaternion(turns[:2].transpose(-1, -2) @ turns[1:])
-    first, second = quaternion_to_rotvec(steps).norm(dim=-1).amax(-1).tolist()
-    if first < np.radians(15) or first < 10 * second:
-        return motion
-    pose = motion.pose
-    offsets, scales = (None if x is None else x[1:] for x in (pose.offsets, pose.scales))
-    return Motion(Pose(pose.root[1:], pose.rotations[1:], offsets, scales), motion.fps, motion.name)
-
-
 def bvh_names(skeleton: Skeleton) -> tuple[str, ...]:
     """The joint names without what BVH uses as punctuation."""
     return unique_names([re.sub(r"[\s{}]+", "_", name) for name in skeleton.names])
@@ -104,8 +91,7 @@ class _Joint:
     line: int = 0
 
 
-def _text(path: Path) -> str:
-    data = read_limited(path, MAX_BYTES)
+def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
