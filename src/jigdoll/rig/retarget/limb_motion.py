@@ -26,9 +26,6 @@ STATIONS = ("before", "upper", "lower", "end", "after")
 """Stations of a limb: collar or shoulder blade, upper bone, lower bone, foot or hand, toes or fingers."""
 LEGS_IN_BODY = 3.0
 """A body of which the feet are judged is at most so many of its legs long."""
-UNEVEN = 1.8
-"""Artists' feet run unevenly over the ground of a clip that walks on the spot: they stand while they are slower than
-half of this times the ground's speed; a foot that swings is faster than the ground."""
 HEADING_SECONDS = 0.4
 """A heading is smoothed over this time: a stride's sway is no turn."""
 
@@ -278,9 +275,9 @@ def _with_stances(
             motion = with_travel(motion, velocity)
             world = motion_to_world(anatomy.skeleton, motion)
             feet = feet_of(anatomy, world, motion.fps)
-            return motion, world, find_stances(feet, travel=UNEVEN * float(velocity.norm())).numpy()
-    way = (root[-1] - root[0])[[0, 2]].norm() * motion.fps / max(len(root) - 1, 1)
-    return motion, world, find_stances(feet, travel=float(way)).numpy()
+            return motion, world, find_stances(feet, travel=velocity.double()).numpy()
+    way = (root[-1] - root[0])[[0, 2]] * motion.fps / max(len(root) - 1, 1)
+    return motion, world, find_stances(feet, travel=way.double()).numpy()
 
 
 def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "frames joints 3 3"]:
