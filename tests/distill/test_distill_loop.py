@@ -17,7 +17,7 @@ from torch import Tensor
 from jigdoll import zoo
 from jigdoll.distill import loop
 from jigdoll.distill.config import DistillConfig, paper_config, settle
-from jigdoll.distill.loop import Progress, choose_level, distill
+from jigdoll.distill.loop import StepReport, choose_level, distill
 from jigdoll.distill.scene import Shot, Stage, choose_shot, film, set_stage
 from jigdoll.distill.tempo import tempo_of
 from jigdoll.distill.trajectory import controls, glide_pose
@@ -160,7 +160,7 @@ config = replace(QUICK, checkpoint_seconds=0.0, tries=2)
 def die(report):
     if report.attempt == 1 and report.step == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-distill(zoo.make("dog"), PROMPT, PlainPrior(), config, checkpoint=Path(sys.argv[1]), progress=die, score=len)
+distill(zoo.make("dog"), PROMPT, PlainPrior(), config, checkpoint=Path(sys.argv[1]), watch=die, score=len)
 """
 
 
@@ -174,7 +174,7 @@ from jigdoll.distill.loop import distill
 from test_distill_loop import PROMPT, QUICK, PlainPrior
 from dataclasses import replace
 dog, path, config, steps = zoo.make("dog"), Path(sys.argv[1]), replace(QUICK, tries=2), []
-go = dict(checkpoint=path, score=len, progress=lambda report: steps.append((report.attempt, report.step)))
+go = dict(checkpoint=path, score=len, watch=lambda report: steps.append((report.attempt, report.step)))
 resumed = distill(dog, PROMPT, PlainPrior(), config, **go)
 assert steps == [(1, 4), (1, 5), (1, 6)], steps
 straight = distill(dog, PROMPT, PlainPrior(), config, score=len)
@@ -204,9 +204,9 @@ def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(dog, tmp_path) -
     distill(dog, PROMPT, PlainPrior(), config, checkpoint=path)
     with np.load(path, allow_pickle=False) as file:
         assert all(file[name].dtype != object for name in file.files)
-    with pytest.raises(JigdollError, match="another run"):
+    with pytest.raises(JigdollError, match="another distillation"):
         distill(dog, "a dog runs", PlainPrior(), config, checkpoint=path)
-    with pytest.raises(JigdollError, match="another run"):
+    with pytest.raises(JigdollError, match="another distillation"):
         distill(dog, PROMPT, PlainPrior(), replace(config, rate=0.5), checkpoint=path)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(JigdollError, match="remove it"):
@@ -244,7 +244,7 @@ class SickPrior(PlainPrior):
 
 def test_a_gradient_that_is_no_number_is_skipped_and_said(dog) -> None:
     told: list[str] = []
-    result = distill(dog, PROMPT, SickPrior(range(3, 5)), QUICK, progress=lambda report: told.append(report.message))
+    result = distill(dog, PROMPT, SickPrior(range(3, 5)), QUICK, watch=lambda report: told.append(report.message))
     assert [bool(message) for message in told] == [False, False, True, True, False, False]
     assert "not a number" in told[2] and "half the rate" in told[2]
     assert bool(result.theta.isfinite().all())
@@ -258,15 +258,15 @@ def test_a_prior_that_is_always_sick_ends_the_run_with_advice(dog) -> None:
 def test_a_run_that_flies_away_returns_to_where_it_was_well(dog) -> None:
     told: list[str] = []
     config = replace(QUICK, iterations=4, rate=50.0)
-    result = distill(dog, PROMPT, PlainPrior(), config, progress=lambda report: told.append(report.message))
+    result = distill(dog, PROMPT, PlainPrior(), config, watch=lambda report: told.append(report.message))
     assert any("beyond all bounds" in message for message in told)
     assert float(result.theta.abs().max()) <= loop.MOST_CURVE
 
 
 def test_progress_tells_how_far_it_is_and_shows_a_picture(dog) -> None:
-    reports: list[Progress] = []
+    reports: list[StepReport] = []
     config = replace(QUICK, iterations=3, preview_seconds=0.0)
-    distill(dog, PROMPT, PlainPrior(), config, progress=reports.append)
+    distill(dog, PROMPT, PlainPrior(), config, watch=reports.append)
     assert [report.fraction for report in reports] == pytest.approx([1 / 3, 2 / 3, 1.0])
     assert reports[-1].seconds_left == 0 and reports[0].seconds_left > 0
     assert all(report.picture is not None and report.picture.std() > 5 for report in reports)

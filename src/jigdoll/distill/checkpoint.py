@@ -1,20 +1,13 @@
 """Where a distillation stands, kept in a file that a kill cannot break: plain arrays, no pickle."""
 
-import hashlib
-import io
-import json
-import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from jigdoll.checkpoint import fingerprint, read_checkpoint, write_checkpoint
 from jigdoll.distill.scene import Stage
-from jigdoll.errors import JigdollError
-from jigdoll.formats.files import atomic_write, read_limited
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,57 +49,24 @@ class Record:
 
 def write_record(path: Path, stage: Stage, record: Record) -> None:
     """Write the whole record or nothing."""
-    state = record.state
-    arrays = {name: getattr(state, name).numpy() for name in ("theta", "mean", "square", "anchor", "random")}
-    arrays |= {f"theta_{i}": done.theta.numpy() for i, done in enumerate(record.finished)}
-    notes = {
-        "run": fingerprint(stage),
-        "step": state.step,
-        "restarted": state.restarted,
-        "backoffs": state.backoffs,
-        "history": state.history,
-        "finished": [{"score": done.score, "history": done.history} for done in record.finished],
-    }
-    with atomic_write(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
+    content = {"state": vars(record.state), "finished": [vars(done) for done in record.finished]}
+    write_checkpoint(path, content, key=_key(stage))
 
 
 def read_record(path: Path, stage: Stage) -> Record | None:
     """The record of this very run, or None where there is no file yet."""
-    if not path.exists():
+    found = read_checkpoint(path, key=_key(stage), what="distillation")
+    if found is None:
         return None
-    try:
-        with np.load(io.BytesIO(read_limited(path)), allow_pickle=False) as file:
-            arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "notes"}
-            notes = json.loads(file["notes"].tobytes())
-        if notes["run"] != fingerprint(stage):
-            raise JigdollError(
-                f"{path}: this checkpoint belongs to another run (other words, character or settings); "
-                "name another file or remove it"
-            )
-        tensors = {name: arrays[name] for name in ("theta", "mean", "square", "anchor", "random")}
-        state = State(
-            **tensors,
-            step=notes["step"],
-            restarted=notes["restarted"],
-            backoffs=notes["backoffs"],
-            history=notes["history"],
-        )
-        finished = [
-            Finished(arrays[f"theta_{i}"], each["history"], each["score"]) for i, each in enumerate(notes["finished"])
-        ]
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise JigdollError(f"{path}: this is no checkpoint that can be read ({error}); remove it") from error
-    return Record(state, tuple(finished))
+    return Record(State(**found["state"]), tuple(Finished(**done) for done in found["finished"]))
 
 
-def fingerprint(stage: Stage) -> str:
-    """What must be the same for a run to go on."""
+def _key(stage: Stage) -> str:
+    """A mark of what must be the same for a run to go on: words, settings, skeleton, skin."""
     settings = {
         name: value
         for name, value in asdict(stage.config).items()
         if name not in ("tries", "checkpoint_seconds", "preview_seconds")
     }
     skeleton = stage.trajectory.skeleton
-    known = json.dumps([stage.prompt, settings, skeleton.names, skeleton.T_parent_joint.tolist()], sort_keys=True)
-    return hashlib.sha256(known.encode()).hexdigest()
+    return fingerprint(stage.prompt, settings, skeleton.names, skeleton.T_parent_joint, stage.splats.means)

@@ -33,7 +33,7 @@ MOST_CURVE = 60.0
 
 
 @dataclass(frozen=True, eq=False)
-class Progress:
+class StepReport:
     """What a running distillation says about itself."""
 
     fraction: float
@@ -74,7 +74,7 @@ def distill(
     config: DistillConfig = DistillConfig(),
     *,
     checkpoint: Path | None = None,
-    progress: Callable[[Progress], None] = lambda _: None,
+    watch: Callable[[StepReport], None] = lambda _: None,
     score: Callable[[Motion], float] | None = None,
     splats: SkinnedGaussians | None = None,
     rasterizer: Rasterizer | None = None,
@@ -92,7 +92,7 @@ def distill(
         while state.step < stage.config.steps:
             state, told, video = advance(stage, state)
             record = Record(state, record.finished)
-            progress(clock.report(state, attempt, told, video))
+            watch(clock.report(state, attempt, told, video))
             if checkpoint is not None and clock.due():
                 write_record(checkpoint, stage, record)
         motion = to_motion(stage.trajectory, state.theta, name=prompt)
@@ -293,7 +293,7 @@ class _Clock:
         self.saved = now
         return True
 
-    def report(self, state: State, attempt: int, told: str, video: Tensor | None) -> Progress:
+    def report(self, state: State, attempt: int, told: str, video: Tensor | None) -> StepReport:
         """Where the run stands."""
         now = time.monotonic()
         self.steps += 1
@@ -303,7 +303,7 @@ class _Clock:
         if video is not None and now - self.shown > self.config.preview_seconds:
             self.shown = now
             picture = contact_sheet(list(to_uint8(video[0, :: max(1, video.shape[1] // 8)])), 8)
-        return Progress(
+        return StepReport(
             fraction=min(done / total, 1.0),
             seconds_left=(now - self.start) / self.steps * max(total - done, 0),
             step=state.step,

@@ -1,6 +1,5 @@
 """Videos from a prompt, with or without a character in mind: how a prior can be looked at."""
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +7,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from jigdoll.protocols import VideoPrior
+from jigdoll.protocols import Progress, VideoPrior, quiet
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_splats, to_uint8
 from jigdoll.splats.bind import bind
 from jigdoll.types import RiggedAsset
@@ -31,7 +30,7 @@ def sample(
     count: int = 1,
     steps: int = 32,
     guidance: float = 4.0,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = quiet,
 ) -> Float[Tensor, "count frames height width 3"]:
     """Deterministic (DDIM) sampling with classifier-free guidance, for priors whose latents are pixels in -1..1.
 
@@ -52,7 +51,7 @@ def sample(
         alpha, sigma = prior.signal_and_noise(level)
         next_alpha, next_sigma = prior.signal_and_noise(lower)
         noisy = next_alpha * clean + next_sigma * (noisy - alpha * clean) / sigma
-        progress((i + 1) / steps)
+        progress((i + 1) / steps, "denoising")
     return 0.5 * clean + 0.5
 
 

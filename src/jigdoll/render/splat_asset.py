@@ -4,13 +4,13 @@ import math
 
 import torch
 
-from jigdoll.protocols import Rasterizer
+from jigdoll.protocols import Progress, Rasterizer, quiet
 from jigdoll.render.camera import fit_orbit
 from jigdoll.render.ground import composite
 from jigdoll.render.mesh import render_mesh
 from jigdoll.render.rasterizer import default_rasterizer
 from jigdoll.splats.bind import bind, rebind
-from jigdoll.splats.fit import FitConfig, Progress, Views, fit
+from jigdoll.splats.fit import FitConfig, Views, fit
 from jigdoll.splats.image_loss import psnr
 from jigdoll.splats.pose import rest_splats
 from jigdoll.types import Mesh, Rendering, RiggedAsset, SkinnedGaussians
@@ -33,7 +33,7 @@ def splat_asset(
     size: int = 256,
     config: FitConfig = FitConfig(),
     rasterizer: Rasterizer | None = None,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> SkinnedGaussians:
     """The asset as splats fitted to pictures of its mesh, with the weights of the nearest surface."""
     rasterizer = default_rasterizer() if rasterizer is None else rasterizer

@@ -164,9 +164,12 @@ def _middle(
     centres = ((low + high) / 2)[fleshy]
     candidates += [float(low[fleshy, 0].min() + high[fleshy, 0].max()) / 2, float(low[0, 0] + high[0, 0]) / 2]
 
+    boxes = np.concatenate([centres, (high - low)[fleshy]], axis=1)
+
     def miss(x: float) -> float:
-        mirrored = centres * [-1.0, 1.0, 1.0] + [2 * x, 0.0, 0.0]
-        return float(np.linalg.norm(centres[:, None] - mirrored[None], axis=-1).min(1).mean())
+        """How far each piece of flesh is from being the mirror image of one of its size."""
+        mirrored = boxes * [-1.0, 1.0, 1.0, 1.0, 1.0, 1.0] + [2 * x, 0.0, 0.0, 0.0, 0.0, 0.0]
+        return float(np.linalg.norm(boxes[:, None] - mirrored[None], axis=-1).min(1).mean())
 
     if len(centres) > 200:  # so many joints are a well made rig
         return candidates[0]
@@ -323,7 +326,7 @@ def _match_twins(body: Body, chains: list[Chain]) -> None:
                 same = body.said[a.first].tokens - {"l", "left"} == body.said[b.first].tokens - {"r", "right"}
                 costs.append((gap / body.size - 0.2 * same, i, k))
     for cost, i, k in sorted(costs):
-        if chains[i].twin is None and chains[k].twin is None and cost < 0.9:
+        if chains[i].twin is None and chains[k].twin is None and cost < 0.6:
             chains[i].twin, chains[k].twin = k, i
 
 

@@ -139,6 +139,7 @@ def _stance(body: Body, sides: Sequence[Side], chains: Sequence[Chain]) -> _Stan
         front = max(float(body.P[c.first, 2]) for c, s in zip(chains, stands, strict=True) if s)
         lifted = _standing(body, chains, belly, 2 * ON_GROUND)
         lifted = [up and not _points_forward(body, c, front) for up, c in zip(lifted, chains, strict=True)]
+        lifted = [up and float(body.direction(c.first)[1]) < 0.3 for up, c in zip(lifted, chains, strict=True)]
         stands = [s or up for s, up in zip(stands, lifted, strict=True)]
     if not any(stands):
         stands = _hanging(body, chains)

@@ -100,9 +100,8 @@ def _leads_back(body: Body, path: Sequence[int]) -> bool:
     rear, length = float(body.low[0, 2]), float(body.high[0, 2] - body.low[0, 2])
     begins = float(body.low[way[0], 2] + body.high[way[0], 2]) / 2
     behind = float(body.low[way, 2].min()) < rear - BEYOND * body.size
-    behind = behind or begins < min(
-        rear + 0.2 * length, rear + BEYOND * body.size + float(np.ptp([*body.low[way, 2], *body.high[way, 2]]))
-    )
+    own = float(body.high[way, 2].max() - body.low[way, 2].min())
+    behind = behind or begins < rear + min(0.2 * length, BEYOND * body.size + own)
     hangs = len(way) > 2 and float(body.low[way, 1].min()) < float(body.low[0, 1]) - 0.1 * body.size
     # A block as wide as the body that stands on the ground is a pair of legs.
     width = float(body.high[way[0], 0] - body.low[way[0], 0])
