@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +35,13 @@ LEAST_FRAMES = 5
 MOST_PER_ACTION = {"person": 8}
 MOST_ELSEWHERE = 12
 """Segments kept for one kind of body and action."""
-CYCLIC = (
+GAITS = (
     *("walk", "run", "trot", "gallop", "creep", "sneak", "march", "limp", "swim", "fly", "hover", "flap", "crawl"),
-    *("dance", "idle", "slither", "stagger", "stomp", "climb", "hop", "talk", "work", "exercise", "swing"),
+    *("slither", "stagger", "stomp", "hop"),
 )
+"""What repeats the same cycle."""
+CYCLIC = (*GAITS, "dance", "idle", "climb", "talk", "work", "exercise", "swing")
+"""What can go on for ever."""
 _NAMES = {
     "death": "die",
     "pickup": "pick_up",
@@ -131,9 +134,9 @@ def segment_of(take: Take) -> Segment | None:
         return None
     most = round(MOST_SECONDS * FPS)
     if len(motion) > most:
-        first = _liveliest(motion, most, steady=cyclic)
+        first = _liveliest(motion, most, steady=take.action in GAITS)
         motion = at_frames(motion, np.arange(first, first + most, dtype=float))
-    if cyclic and len(motion) > 2 * LEAST_FRAMES and take.anatomy.kind == "person" and take.motion.fps == 30.0:
+    if take.action in GAITS and take.noun == "person" and len(motion) > 2 * LEAST_FRAMES:
         first, last = looped(motion)
         if last - first >= LEAST_FRAMES:
             motion = at_frames(motion, np.arange(first, last + 1, dtype=float))
@@ -145,7 +148,7 @@ def segment_of(take: Take) -> Segment | None:
     legs = sum(t.limb.kind == "leg" for t in motion.limbs)
     words = Words(
         take.text, take.action, take.noun, take.anatomy.kind, legs, any(t.limb.kind == "wing" for t in motion.limbs),
-        round(seconds, 2), round(way / max(seconds, 1e-3), 3), cyclic, take.source, take.licence,
+        round(seconds, 2), round(way / max(seconds, 1e-3), 3), cyclic, 0.5, take.source, take.licence,
     )  # fmt: skip
     return Segment(words, motion)
 
@@ -161,6 +164,32 @@ def _liveliest(motion: LimbMotion, frames: int, *, steady: bool) -> int:
     return max(starts, key=lambda s: float(energy[s : s + frames].sum()))
 
 
+def with_typical(segments: list[Segment]) -> list[Segment]:
+    """Each segment with how usual it is among those of its kind of body and action: where limbs are, how they swing."""
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for i, segment in enumerate(segments):
+        groups[segment.words.kind, segment.words.action].append(i)
+    out = list(segments)
+    for members in groups.values():
+        rows = np.stack([_habit(segments[i]) for i in members])
+        far = np.abs(rows - np.median(rows, 0)) / (np.median(np.abs(rows - np.median(rows, 0)), 0) + 0.05)
+        order = np.clip(far, 0, 5).mean(1).argsort().argsort()
+        for i, rank in zip(members, order, strict=True):
+            typical = round(1 - float(rank) / max(len(members) - 1, 1), 2)
+            out[i] = Segment(replace(segments[i].words, typical=typical), segments[i].motion)
+    return out
+
+
+def _habit(segment: Segment) -> np.ndarray:
+    """A few numbers about how a segment looks."""
+    by_kind = defaultdict(list)
+    for track in segment.motion.limbs:
+        by_kind[track.limb.kind].append(np.concatenate([np.abs(track.end.mean(0)), track.end.std(0)]))
+    rows = [np.mean(by_kind[kind], 0) if by_kind[kind] else np.zeros(6) for kind in ("leg", "arm", "wing")]
+    lean = segment.motion.root[:, :, 1].mean(0)
+    return np.concatenate([*rows, lean, [segment.words.speed, segment.motion.place[:, 1].mean()]])
+
+
 def chosen(segments: list[Segment]) -> list[Segment]:
     """A few segments per kind of body and action, from as many sources as there are."""
     groups: dict[tuple[str, str], list[Segment]] = defaultdict(list)
@@ -170,7 +199,7 @@ def chosen(segments: list[Segment]) -> list[Segment]:
     for (kind, _), group in sorted(groups.items()):
         most = MOST_PER_ACTION.get(kind, MOST_ELSEWHERE)
         by_noun: dict[str, list[Segment]] = defaultdict(list)
-        for segment in sorted(group, key=lambda s: (len(s.words.text), s.words.source)):
+        for segment in sorted(group, key=lambda s: (-s.words.typical, len(s.words.text), s.words.source)):
             by_noun[segment.words.noun if kind != "person" else segment.words.source[:8]].append(segment)
         rows = list(by_noun.values())
         picked = [row[i] for i in range(max(map(len, rows))) for row in rows if i < len(row)]
@@ -194,7 +223,7 @@ def _table(path: Path) -> list[dict[str, str]]:
 def main(corpus: Path, out: Path) -> None:
     warnings.simplefilter("ignore")
     takes = [*character_takes(corpus), *mocap_takes(corpus)]
-    segments = chosen([s for s in map(segment_of, takes) if s is not None])
+    segments = chosen(with_typical([s for s in map(segment_of, takes) if s is not None]))
     vectors = open_encoder().encode([segment.words.text for segment in segments]).numpy()
     save_segments(out, segments, vectors)
     seconds = sum(segment.words.seconds for segment in segments)

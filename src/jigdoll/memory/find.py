@@ -75,7 +75,7 @@ def find(
         same = 0.15 * (words.noun == wanted or words.noun in anatomy.asset.name.lower())
         style = 0.25 * float(likeness[index])
         score = fits - 0.6 * unlike - 0.3 * legs + same + style - 0.1 * (words.wings != _winged(anatomy))
-        score += _length_fit(words)
+        score += _length_fit(words) + 0.2 * words.typical
         found.append(Found(index, words, round(score, 4), fits, unlike))
     return sorted(found, key=lambda f: -f.score)[:count]
 
@@ -111,6 +111,8 @@ def _names(name: str) -> dict[str, float]:
             fits.setdefault(near, 0.35)
         if row.general:
             fits[row.general] = 0.75
+        if row.gait in ACTIONS:
+            fits.setdefault(row.gait, 0.4)
     for other in ACTIONS.values():
         if other.general == name:
             fits.setdefault(other.name, 0.7)

@@ -42,6 +42,8 @@ class Words:
     """Over the ground [leg lengths / s]."""
     cyclic: bool
     """Whether it can go on for ever."""
+    typical: float
+    """How usual it is for its kind of body and action, 0 to 1."""
     source: str
     licence: str
 

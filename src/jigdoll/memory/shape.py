@@ -114,7 +114,7 @@ def looped(lm: LimbMotion) -> tuple[int, int]:
     gap = np.linalg.norm(both[:, None] - both[None], axis=-1)
     i, j = np.meshgrid(np.arange(count), np.arange(count), indexing="ij")
     spread = float(np.median(gap)) + 1e-9
-    cost = gap / spread - 0.15 * (j - i) / count
+    cost = gap / spread - 0.3 * (j - i) / count
     cost[(j - i) < least] = np.inf
     best = int(np.argmin(cost))
     return best // count, best % count
@@ -125,10 +125,13 @@ def extend(lm: LimbMotion, seconds: float, *, seed: int = 0, closed: bool = Fals
 
     `closed` gives whole cycles only, so that the end meets the beginning.
     """
+    wanted = max(round(seconds * lm.fps), 1)
+    if not closed and len(lm) > wanted:  # long enough as it is
+        first = (len(lm) - 1 - wanted) // 2
+        return at_frames(lm, np.arange(first, first + wanted + 1, dtype=float))
     first, last = looped(lm)
     cycle = at_frames(lm, np.arange(first, last + 1, dtype=float))
     cycle = _closed(cycle)
-    wanted = max(round(seconds * lm.fps), 1)
     length = len(cycle) - 1
     rounds = max(round(wanted / length), 1) if closed else int(np.ceil(wanted / length)) + 1
     generator = np.random.default_rng(seed)

@@ -239,7 +239,9 @@ def _kind(
     """What kind of body it is, by its limbs and by how its trunk stands."""
     count = {kind: sum(limb.kind == kind for limb in limbs) for kind in ("leg", "arm", "wing", "fin")}
     way = P[trunk[-1]] - P[trunk[0]]
-    upright = len(trunk) < 2 or float(way[1]) > 0.6 * float(np.linalg.norm(way))
+    extent = np.ptp(P, axis=0)
+    tall = float(extent[1]) > float(extent[2])
+    upright = tall if len(trunk) < 2 else float(way[1]) > 0.6 * float(np.linalg.norm(way))
     legs = count["leg"]
     if legs >= 7:
         return "spider"
@@ -248,15 +250,15 @@ def _kind(
     if legs >= 3:
         return "quadruped"
     if legs:
-        return "bird" if count["wing"] else "person" if upright and count["arm"] else "biped"
+        return "bird" if count["wing"] else "person" if upright and tall and count["arm"] else "biped"
     if count["wing"]:
         return "flyer"
     if count["arm"] and upright:
         return "other"
     chain = [limb for limb in limbs if limb.side == "middle"]
     line = sum(len(limb.joints) for limb in chain)
-    if count["fin"] or (line <= 8 and not parts):
-        return "fish" if not upright else "other"
+    if not tall and line and (count["fin"] or (line <= 8 and not parts)):
+        return "fish"
     return "snake" if line >= 6 and not parts else "other"
 
 
