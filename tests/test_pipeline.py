@@ -280,7 +280,9 @@ def test_the_words_make_the_character_and_what_is_not_obeyed_is_said(monkeypatch
         return character_from_text(prompt, seed=seed, coarse=True)
 
     with pytest.warns(pipeline.PromptWarning, match="'swims' \\(swim\\) is not an action"):
-        made = pipeline.animate(None, "a spider swims and walks", settings=quick, make_character=coarse, anyway=True)
+        made = pipeline.animate(
+            None, "a spider swims and walks", prior="pocket", settings=quick, make_character=coarse, anyway=True
+        )
     assert made.asset.name == "spider"
     assert made.distilled.config.negative_prompt == "not a spider swims and walks"
 
@@ -292,7 +294,7 @@ def test_an_action_that_was_never_learned_is_refused_before_any_work_is_done(
     monkeypatch.setattr(pipeline, "open_prior", lambda prior: Trained())
     monkeypatch.setattr(pipeline, "open_character", lambda *_, **__: pytest.fail("work was begun"))
     with pytest.raises(JigdollError, match=r"--anyway \(anyway=True\)") as refused:
-        pipeline.animate("zoo:fox", words)
+        pipeline.animate("zoo:fox", words, prior="pocket")
     hint = {"a fox sits": "nearest: idle", "a fox attacks": "nearest: punch"}.get(words, "walk|idle")
     assert any(part in str(refused.value) for part in hint.split("|"))
 

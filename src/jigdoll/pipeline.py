@@ -27,11 +27,15 @@ from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
 from jigdoll.language import explain, read, require_actions
+from jigdoll.language.encoder import open_encoder
+from jigdoll.memory.draft import draft
+from jigdoll.memory.segments import open_memory
 from jigdoll.motion import check_rate, close_loop, resample, slice_motion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
 from jigdoll.protocols import Progress, TextTo3D, VideoPrior, part, quiet
 from jigdoll.render.draw import contact_sheet
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.reparent import reparent, to_original
 from jigdoll.runs import ProgressFile, Run, open_run
 from jigdoll.splats.bind import bind
@@ -40,6 +44,8 @@ from jigdoll.zoo.from_text import character_from_text
 
 _FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds")
 """What may change when a run is taken up again: the distillation is the same."""
+MEMORY = "memory"
+"""The prior of that name is none: real motion, found by words."""
 PREVIEW_SHARE = 0.02
 """How much of the work lies between two previews at least."""
 PREFERENCE = 10.0
@@ -58,7 +64,8 @@ class Animation:
     motion: Motion
     prompt: str
     verdict: Verdict
-    distilled: Distilled
+    distilled: Distilled | None
+    """What the distillation did; None where the motion is real motion from the memory."""
     files: Mapping[str, Path] = field(default_factory=dict)
     """What was written: glb, bvh, mp4, sheet, report, metrics."""
 
@@ -68,7 +75,7 @@ def animate(
     prompt: str,
     *,
     out: str | Path | None = None,
-    prior: str | VideoPrior = "pocket",
+    prior: str | VideoPrior = MEMORY,
     seconds: float | None = None,
     fps: float = 24.0,
     loop: bool = False,
@@ -85,7 +92,8 @@ def animate(
     """Animate a character (a file, `zoo:fox`, an asset, or None to make it from the words) as a sentence says.
 
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
-    again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
+    again goes on where it was stopped. By default real motion is found in the memory by the words and put on the body,
+    in seconds. With a `prior` (pocket, which is built in, the name of a large video model, or yours) it is distilled.
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
     An action that the prior never learned is refused; `anyway` takes the nearest one in its place.
@@ -94,6 +102,17 @@ def animate(
     """
     if physics:
         check_physics()
+    if prior == MEMORY:
+        asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
+        asset = rigged(asset, progress=part(progress, 0.0, 0.3))
+        request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": MEMORY}
+        request |= {"fps": fps, "physics": physics, "character_seed": character_seed, "seconds": seconds, "loop": loop}
+        request |= {"seed": seed, "tries": tries, **asdict(axes)}
+        with _folder(out, request) as run:
+            return from_memory(
+                asset, prompt, seconds=seconds, fps=fps, loop=loop, seed=seed, tries=tries, physics=physics, run=run,
+                progress=part(progress, 0.3, 1.0),
+            )  # fmt: skip
     video_prior, asked = open_prior(prior), read(prompt)
     able = video_prior.defaults.actions
     require_actions(asked, able, anyway=anyway)
@@ -132,9 +151,73 @@ def animate(
             motion = performed(body, motion, bodies=bodies, loop=loop, run=run, progress=part(progress, 0.4, 0.85))
         verdict = judge(body, motion, reference=before, bodies=bodies)
         motion = to_original(reparented, motion)
-        files = write_results(run, asset, motion, verdict, distilled, progress=part(progress, 0.85, 1.0)) if run else {}
+        files = {}
+        if run is not None:
+            facts = {
+                "seed": str(distilled.seed),
+                "tries": str(len(distilled.scores)),
+                "score": f"{distilled.score:.2f}",
+            }
+            files = write_results(
+                run, asset, motion, verdict, facts=facts, numbers=_metrics(verdict, distilled),
+                losses=distilled.history, progress=part(progress, 0.85, 1.0),
+            )  # fmt: skip
     progress(1.0, "done")
     return Animation(asset, motion, prompt, verdict, distilled, files)
+
+
+def from_memory(
+    asset: RiggedAsset,
+    prompt: str,
+    *,
+    seconds: float | None,
+    fps: float,
+    loop: bool,
+    seed: int,
+    tries: int,
+    physics: bool,
+    run: Run | None,
+    progress: Progress = quiet,
+) -> Animation:
+    """A sentence as real motion on a body: found by words, shaped, put on its limbs, its feet on the ground."""
+    check_rate(fps)
+    request, reparented = read(prompt), reparent(asset)
+    anatomy, memory, encoder = anatomy_of(reparented.asset), open_memory(), open_encoder()
+    if note := explain(request):
+        warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=3)
+    progress(0.0, "finding real motion")
+    drafts = [
+        draft(memory, request, anatomy, encoder, seconds=seconds, fps=fps, loop=loop, seed=seed + i)
+        for i in range(tries)
+    ]
+    verdicts = [judge(anatomy.asset, d.motion) for d in drafts]
+    best = max(range(tries), key=lambda i: drafts[i].fit + 0.2 * quality(verdicts[i]))
+    motion, verdict = replace(drafts[best].motion, name=prompt), verdicts[best]
+    if physics:
+        bodies, before = make_bodies(anatomy.asset), replace(motion, name="before physics")
+        motion = performed(anatomy.asset, motion, bodies=bodies, loop=loop, run=run, progress=part(progress, 0.2, 0.8))
+        verdict = judge(anatomy.asset, motion, reference=before, bodies=bodies)
+    motion = to_original(reparented, motion)
+    facts = {f"action {i + 1}": f"{f.words.text} ({f.words.source})" for i, f in enumerate(drafts[best].found)}
+    facts |= {"seed": str(seed + best), "body": anatomy.kind}
+    files = {}
+    if run is not None:
+        numbers = {
+            "verdict": as_dict(verdict),
+            "found": [asdict(f.words) for f in drafts[best].found],
+            "seed": seed + best,
+        }
+        files = write_results(
+            run,
+            asset,
+            motion,
+            verdict,
+            facts=facts,
+            numbers=numbers,
+            progress=part(progress, 0.8 if physics else 0.2, 1.0),
+        )
+    progress(1.0, "done")
+    return Animation(asset, motion, prompt, verdict, None, files)
 
 
 def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
@@ -239,14 +322,22 @@ def preference(stage: Stage, motion: Motion) -> float:
 
 
 def write_results(
-    run: Run, asset: RiggedAsset, motion: Motion, verdict: Verdict, distilled: Distilled, *, progress: Progress
+    run: Run,
+    asset: RiggedAsset,
+    motion: Motion,
+    verdict: Verdict,
+    *,
+    facts: Mapping[str, str],
+    numbers: Mapping[str, Any],
+    losses: Mapping[str, Any] | None = None,
+    progress: Progress,
 ) -> dict[str, Path]:
     """Everything that people open: the clip in the original character, the bare motion, a film, pictures, figures."""
     progress(0.0, "writing the character")
     files = {
         "glb": save(run.path("motion.glb"), asset, [motion]),
         "bvh": save(run.path("motion.bvh"), asset, [motion]),
-        "metrics": run.write_json("metrics.json", _metrics(verdict, distilled)),
+        "metrics": run.write_json("metrics.json", numbers),
     }
     progress(0.2, "filming")
     film = draw_film(asset, motion)
@@ -260,8 +351,8 @@ def write_results(
         motion,
         verdict=verdict,
         prompt=motion.name,
-        facts={"seed": str(distilled.seed), "tries": str(len(distilled.scores)), "score": f"{distilled.score:.2f}"},
-        losses=distilled.history,
+        facts=facts,
+        losses=losses,
         film=film,
     )
     return files

@@ -26,7 +26,7 @@ def animate(
     *,
     out: Path | None = None,
     resume: Path | None = None,
-    prior: str = "pocket",
+    prior: str = "memory",
     seconds: float | None = None,
     fps: float = 24.0,
     loop: bool = False,
@@ -52,7 +52,8 @@ def animate(
         prompt: What it does.
         out: Folder for everything that is written; named after the words by default.
         resume: Go on with the run in this folder, with its own settings.
-        prior: pocket (built in), weights of your own, or a large video model (cogvideox-5b, wan-2.2, ltx, a folder).
+        prior: memory (real motion, found by the words), or what to distil from: pocket (built in), weights of your own,
+            or a large video model (cogvideox-5b, wan-2.2, ltx, a folder). Settings of the distillation mean pocket.
         seconds: Length of the clip; what the prior sees at once by default.
         fps: Frames per second of the clip.
         loop: Let it end in the pose it began with.
@@ -78,6 +79,8 @@ def animate(
         character, prompt = who_and_what(character, prompt)
         out = out or Path("animations") / pipeline.folder_name(character, prompt)
         config = configured(settings, paper=paper, iterations=iterations)
+        if prior == pipeline.MEMORY and (paper or settings or iterations is not None):
+            prior = "pocket"
         options: dict[str, Any] = {"prior": prior, "seconds": seconds, "fps": fps, "loop": loop, "seed": seed}
         axes = pipeline.AxisHints(up, forward, scale)
         options |= {"character_seed": character_seed, "tries": tries, "physics": physics, "anyway": anyway}
@@ -88,15 +91,15 @@ def animate(
     except KeyboardInterrupt:
         console(error=True).print(f"stopped; jigdoll animate --resume {out} goes on", highlight=False, markup=False)
         raise
-    verdict = made.verdict
+    verdict, done = made.verdict, made.distilled
     with answering(as_json) as answer:
-        answer.add({"prompt": prompt, "seed": made.distilled.seed, "score": made.distilled.score})
+        answer.add({"prompt": prompt, **({} if done is None else {"seed": done.seed, "score": done.score})})
         answer.add({"verdict": as_dict(verdict), "named": {name: str(path) for name, path in made.files.items()}})
         for path in made.files.values():
             answer.wrote(path)
         answer.say(
             f"{verdict.travel_speed:.2f} body lengths/s, {verdict.stride_frequency:.1f} strides/s, feet slide in "
-            f"{verdict.skate_ratio:.0%} of their steps; seed {made.distilled.seed}"
+            f"{verdict.skate_ratio:.0%} of their steps"
         )
 
 

@@ -72,10 +72,12 @@ def find(
             continue
         fits = max(fits, 0.6 * float(likeness[index]))
         legs = abs(words.legs - len(anatomy.legs)) / 8
-        same = 0.15 * (words.noun == wanted or words.noun in anatomy.asset.name.lower())
+        same = 0.3 * (words.noun == wanted or words.noun in anatomy.asset.name.lower())
         style = 0.25 * float(likeness[index])
         score = fits - 0.6 * unlike - 0.3 * legs + same + style - 0.1 * (words.wings != _winged(anatomy))
-        score += _length_fit(words) + 0.2 * words.typical
+        # A long text tells of something special: who only walks does not walk drunk.
+        special = 0.0 if request.style else 0.04 * max(len(words.text.split()) - 3, 0)
+        score += _length_fit(words) + 0.2 * words.typical - special
         found.append(Found(index, words, round(score, 4), fits, unlike))
     return sorted(found, key=lambda f: -f.score)[:count]
 
