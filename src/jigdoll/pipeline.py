@@ -26,12 +26,10 @@ from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
-from jigdoll.language.read import explain, read
+from jigdoll.language import explain, read, require_actions
 from jigdoll.motion import check_rate, close_loop, resample, slice_motion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
-from jigdoll.prior.pocket.captions import in_plain_words, negative_of
-from jigdoll.prior.pocket.prior import PocketPrior
 from jigdoll.protocols import Progress, TextTo3D, VideoPrior, part, quiet
 from jigdoll.render.draw import contact_sheet
 from jigdoll.rig.reparent import reparent, to_original
@@ -78,6 +76,7 @@ def animate(
     character_seed: int = 0,
     tries: int = 1,
     physics: bool = False,
+    anyway: bool = False,
     settings: DistillConfig = DistillConfig(),
     axes: AxisHints = AxisHints(),
     make_character: TextTo3D = character_from_text,
@@ -89,23 +88,24 @@ def animate(
     again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
+    An action that the prior never learned is refused; `anyway` takes the nearest one in its place.
     `settings` has everything else about the distillation. `axes` tells how a file is to be read where the guess is
     wrong.
     """
     if physics:
         check_physics()
+    video_prior, asked = open_prior(prior), read(prompt)
+    able = video_prior.defaults.actions
+    require_actions(asked, able, anyway=anyway)
+    if able is not None and (note := explain(asked, able)):
+        warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=part(progress, 0.0, 0.1))
-    video_prior = open_prior(prior)
     config = replace(settings, seed=seed, tries=tries, loop=loop, seconds=seconds or settings.seconds)
-    words = prompt
-    if prior == "pocket" or isinstance(video_prior, PocketPrior):
-        words = in_plain_words(prompt)
-        if config.negative_prompt is None:
-            config = replace(config, negative_prompt=negative_of(prompt))
-        if note := explain(read(prompt)):
-            warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
+    words, unwanted = video_prior.texts(asked)
+    if config.negative_prompt is None:
+        config = replace(config, negative_prompt=unwanted)
     request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": _named(prior)}
     request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(axes), **asdict(config)}
     reparented = reparent(asset)

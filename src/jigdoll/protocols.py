@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, RiggedAsset
+from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, Request, RiggedAsset
 
 
 @runtime_checkable
@@ -48,6 +48,10 @@ class VideoPrior(Protocol):
     @property
     def defaults(self) -> PriorDefaults:
         """What the model wants to be shown, and how hard to guide with it."""
+        ...
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        """What is wanted and what is not, in words that the model understands best; both go to `embed`."""
         ...
 
     def embed(self, prompt: str) -> Tensor:

@@ -11,6 +11,7 @@ from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.prior import prior, prior_info, prior_sample
+from jigdoll.cli.read import read
 from jigdoll.cli.shared import Json, answering, console, escaped, show_warning
 from jigdoll.cli.track import track
 from jigdoll.cli.zoo import zoo, zoo_list, zoo_make, zoo_sheet
@@ -58,6 +59,7 @@ def doctor(*, as_json: Json = False) -> None:
 
 VERBS: dict[str, Callable[..., None]] = {
     "animate": animate,
+    "read": read,
     "inspect": inspect,
     "convert": convert,
     "render": render,

@@ -34,6 +34,7 @@ def animate(
     character_seed: int = 0,
     tries: int = 1,
     physics: bool = False,
+    anyway: bool = False,
     iterations: int | None = None,
     paper: bool = False,
     settings: Settings = (),
@@ -59,6 +60,7 @@ def animate(
         character_seed: Another one gives another individual of a built-in character.
         tries: Seeds to run; the best one is kept.
         physics: Let simulated bodies perform the clip afterwards (minutes; needs the physics extra).
+        anyway: Go on with an action that is not known: the nearest one is taken in its place.
         iterations: Steps of the optimiser.
         paper: The recipe of the AKD paper as it stands, with its constants.
         settings: Any other setting of the distillation, such as contact=50 form=sds views=4.
@@ -70,6 +72,7 @@ def animate(
         if character is not None or prompt is not None:
             raise JigdollError("--resume takes words, character and settings from the folder; leave the others out")
         character, prompt, options = options_of(resume)
+        options["anyway"] = True  # what has begun was allowed
         out = resume
     else:
         character, prompt = who_and_what(character, prompt)
@@ -77,7 +80,7 @@ def animate(
         config = configured(settings, paper=paper, iterations=iterations)
         options: dict[str, Any] = {"prior": prior, "seconds": seconds, "fps": fps, "loop": loop, "seed": seed}
         axes = pipeline.AxisHints(up, forward, scale)
-        options |= {"character_seed": character_seed, "tries": tries, "physics": physics}
+        options |= {"character_seed": character_seed, "tries": tries, "physics": physics, "anyway": anyway}
         options |= {"settings": config, "axes": axes}
     try:
         with progress_bar() as progress:
