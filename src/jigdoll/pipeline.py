@@ -180,6 +180,7 @@ def performed(
     asset: RiggedAsset, motion: Motion, *, bodies: Bodies, loop: bool, run: Run | None, progress: Progress
 ) -> Motion:
     """The nearest motion that simulated bodies can perform."""
+    from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
     from jigdoll.physics.track import track
 
@@ -191,6 +192,7 @@ def performed(
         motion,
         NewtonEngine,
         bodies=bodies,
+        make_robust=MujocoEngine,
         checkpoint=saved,
         progress=progress,
     )

@@ -31,7 +31,7 @@ def rig(
 
     Args:
         source: A mesh: .obj, .glb, .fbx ... (what rig it has is ignored), or zoo:NAME.
-        target: What to write: .glb, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .usd, .usda, .usdc.
         template: The body plan, where the guess is wrong.
         joints: How many joints you wish.
         markers: A JSON file {"left_knee": [x, y, z], ...} [m, our frame] that pins joints.
@@ -90,7 +90,7 @@ def skin(
 
     Args:
         source: A rigged character, or zoo:NAME.
-        target: What to write: .glb, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .usd, .usda, .usdc.
         weights: The paper's formula, or the refined one that agrees better with artists.
         max_influences: Joints per vertex; GLB files hold four.
         picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.

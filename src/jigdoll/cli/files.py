@@ -64,7 +64,7 @@ def convert(
 
     Args:
         source: A character file, zoo:NAME, or a file of motion (BVH, glTF or FBX without a mesh, FILE.zip:NAME).
-        target: What to write: .glb, .bvh, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .bvh, .usd, .usda, .usdc.
         clip: Only this clip (BVH and USD hold one): its name in the file, another FILE or FILE:CLIP to retarget, or a
             gait of the body (walk, run, jump ...).
         seconds: Length of a gait.

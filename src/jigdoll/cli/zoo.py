@@ -48,7 +48,7 @@ def zoo_make(
 
     Args:
         name: Which character: see `jigdoll zoo list`.
-        target: What to write: .glb, .bvh, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .bvh, .usd, .usda, .usdc.
         seed: 0 is the species itself, other seeds vary its proportions and colours.
         action: A reference gait: walk, run, jump, idle ...
         seconds: Length of the gait.

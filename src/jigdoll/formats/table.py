@@ -54,6 +54,12 @@ def _read_fbx(path: Path, fps: float) -> RiggedAsset:
     return fbx.read(path, fps=fps)
 
 
+def _write_fbx(path: Path, asset: RiggedAsset, motions: Sequence[Motion]) -> Path:
+    from jigdoll.formats import fbx
+
+    return fbx.write(path, asset, motions)
+
+
 def _read_obj(path: Path, fps: float) -> RiggedAsset:
     from jigdoll.formats import obj
 
@@ -100,7 +106,7 @@ def _read_archive(path: Path, member: str | None, scale: float | None) -> tuple[
 FORMATS = (
     Format("glTF", (".glb", ".vrm"), character=_read_gltf, write=_write_gltf),
     Format("glTF", (".gltf",), character=_read_gltf),
-    Format("FBX", (".fbx",), character=_read_fbx),
+    Format("FBX", (".fbx",), character=_read_fbx, write=_write_fbx),
     Format("OBJ", (".obj",), character=_read_obj, y_is_up=False),
     Format("USD", (".usd", ".usda", ".usdc"), character=_read_usd, write=_write_usd, clips=1),
     Format("USD", (".usdz",), character=_read_usd),

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.multiprocessing.spawn import spawn
 
-from jigdoll.checkpoint import fingerprint, read_checkpoint, write_checkpoint
+from jigdoll.checkpoint import read_checkpoint, write_checkpoint
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import write_bytes
 from jigdoll.prior.pocket.data import Recipe, Sample, samples
@@ -209,6 +209,12 @@ def focus(video: Float[Tensor, "batch frames height width 3"]) -> Float[Tensor, 
     return 0.5 * middle / middle.mean() + 0.5 * moving / moving.mean((1, 2), keepdim=True)
 
 
+def _words_of(net: PocketNet) -> str:
+    """What a training belongs to: the words that its network is told."""
+    vocabulary = net.text.vocabulary
+    return "\n".join((*vocabulary.concepts, "", *vocabulary.words))
+
+
 class State:
     """Weights, their average and the optimisers' memories; the same in all processes."""
 
@@ -258,11 +264,10 @@ class State:
             "adam": self.adam.state_dict()["state"],
             "facts": {name: getattr(self, name) for name in ("step", "seconds", "log", "stages")},
         }
-        write_checkpoint(self.config.out / CHECKPOINT, content, key=fingerprint(self.net.text.vocabulary))
+        write_checkpoint(self.config.out / CHECKPOINT, content, key=_words_of(self.net))
 
     def load(self) -> None:
-        key = fingerprint(self.net.text.vocabulary)
-        found = read_checkpoint(self.config.out / CHECKPOINT, key=key, what="training")
+        found = read_checkpoint(self.config.out / CHECKPOINT, key=_words_of(self.net), what="training")
         if found is None:
             return self.begin()
         with torch.no_grad():
