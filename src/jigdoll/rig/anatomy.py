@@ -110,6 +110,11 @@ class Anatomy:
         return self.asset.skeleton
 
     @property
+    def pelvis(self) -> int:
+        """The joint of the trunk that carries the hindmost legs; the root joint of many rigs lies on the ground."""
+        return find_pelvis(self.trunk, self.legs, self.skeleton)
+
+    @property
     def grounded(self) -> bool:
         """Whether it stands on legs."""
         return bool(self.legs)
@@ -135,7 +140,7 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
     trunk = middle.get("spine", (0,))
     return Anatomy(
         asset=asset,
-        kind=_kind(limbs, parts, P, trunk),
+        kind=_kind(limbs, parts, P, trunk[trunk.index(find_pelvis(trunk, legs, skeleton)) :]),
         limbs=limbs,
         parts=parts,
         legs=legs,
@@ -153,6 +158,19 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
         leg_bones=float(np.mean([leg.parts.length for leg in legs])) if legs else 0.5 * height,
         hip_height=max(float(P[0, 1]) - floor, 0.05 * height),
     )
+
+
+def find_pelvis(trunk: Sequence[int], legs: Sequence[Leg], skeleton: Skeleton) -> int:
+    """The joint of the trunk that carries the hindmost legs, the trunk's first one without legs."""
+    last = max((leg.parts.limb.rank for leg in legs), default=-1)
+    found = []
+    for leg in legs:
+        joint = leg.parts.limb.joints[0]
+        while joint >= 0 and joint not in trunk:
+            joint = skeleton.parents[joint]
+        if leg.parts.limb.rank == last and joint >= 0:
+            found.append(trunk.index(joint))
+    return trunk[min(found)] if found else trunk[0]
 
 
 def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) -> LimbParts:
