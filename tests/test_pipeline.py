@@ -28,6 +28,7 @@ from jigdoll.zoo.from_text import character_from_text
 class StandIn:
     """A prior of pixels that wants everything darker under a text than under none."""
 
+    device = torch.device("cpu")
     defaults = PriorDefaults(
         look="clay", frames=8, fps=8.0, width=24, height=16, guidance=5.0, levels=(0.3, 0.9), negative_prompt="bad"
     )

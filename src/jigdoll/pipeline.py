@@ -28,6 +28,7 @@ from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
 from jigdoll.language.read import explain, read
+from jigdoll.math.devices import to_device
 from jigdoll.motion import close_loop, resample
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
@@ -242,7 +243,7 @@ def preference(stage: Stage, motion: Motion) -> float:
     generator = torch.Generator().manual_seed(0)
     low, high = stage.config.level_low, stage.config.level_high
     assert low is not None and high is not None
-    T_world_joint = forward(stage.trajectory.skeleton, motion.pose)
+    T_world_joint = forward(stage.trajectory.skeleton, to_device(motion.pose, stage.trajectory.device))
     right = wrong = 0.0
     for share in (0.2, 0.4, 0.6, 0.8):
         level = low + share * (high - low)

@@ -16,6 +16,7 @@ TEXTS = Texts(WANTED, UNWANTED, NULL)
 class KnownPrior:
     """A prior that believes each text means one clip, whatever it is shown: its estimates are known in closed form."""
 
+    device = torch.device("cpu")
     defaults = PriorDefaults("clay", 2, 8.0, 4, 3, 100.0, (0.02, 0.98), "bad")
 
     def __init__(self, *, flow: bool = False) -> None:

@@ -34,6 +34,7 @@ QUICK = DistillConfig(iterations=6, views=1, splats=200, coarse=0.5, basis="dct"
 class PlainPrior:
     """A prior whose answers are arithmetic: the wanted clip is darker, the unwanted one brighter."""
 
+    device = torch.device("cpu")
     defaults = PriorDefaults("clay", 6, 12.0, 20, 16, 8.0, (0.3, 0.9), "unnatural motion", "csd")
 
     def embed(self, prompt: str) -> Tensor:

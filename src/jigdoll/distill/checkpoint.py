@@ -57,8 +57,8 @@ class Record:
 def write_record(path: Path, stage: Stage, record: Record) -> None:
     """Write the whole record or nothing."""
     state = record.state
-    arrays = {name: getattr(state, name).numpy() for name in ("theta", "mean", "square", "anchor", "random")}
-    arrays |= {f"theta_{i}": done.theta.numpy() for i, done in enumerate(record.finished)}
+    arrays = {name: getattr(state, name).cpu().numpy() for name in ("theta", "mean", "square", "anchor", "random")}
+    arrays |= {f"theta_{i}": done.theta.cpu().numpy() for i, done in enumerate(record.finished)}
     notes = {
         "run": fingerprint(stage),
         "step": state.step,
@@ -84,16 +84,19 @@ def read_record(path: Path, stage: Stage) -> Record | None:
                 f"{path}: this checkpoint belongs to another run (other words, character or settings); "
                 "name another file or remove it"
             )
-        tensors = {name: arrays[name] for name in ("theta", "mean", "square", "anchor", "random")}
+        device = stage.trajectory.device
+        tensors = {name: arrays[name].to(device) for name in ("theta", "mean", "square", "anchor")}
         state = State(
             **tensors,
+            random=arrays["random"],
             step=notes["step"],
             restarted=notes["restarted"],
             backoffs=notes["backoffs"],
             history=notes["history"],
         )
         finished = [
-            Finished(arrays[f"theta_{i}"], each["history"], each["score"]) for i, each in enumerate(notes["finished"])
+            Finished(arrays[f"theta_{i}"].to(device), each["history"], each["score"])
+            for i, each in enumerate(notes["finished"])
         ]
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise JigdollError(f"{path}: this is no checkpoint that can be read ({error}); remove it") from error

@@ -17,6 +17,7 @@ from jigdoll.distill.losses import Moment, clearance, ground, stride_speed
 from jigdoll.distill.tempo import Tempo
 from jigdoll.distill.trajectory import Controls, Trajectory, controls, fit_theta, make_trajectory, pose_of
 from jigdoll.kinematics import forward, rest_transforms, skin_transforms
+from jigdoll.math.devices import to_device
 from jigdoll.math.transforms import apply
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, Pose, RiggedAsset
@@ -56,7 +57,10 @@ def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int =
         root_move=0.3,
         root_turn=0.2,
     )
-    body = body_of(asset, trajectory.skeleton, tempo)
+    # It all happens where the motion is.
+    device = motion.pose.root.device
+    body = to_device(body_of(asset, trajectory.skeleton, tempo), device)
+    trajectory = to_device(trajectory, device)
     start = fit_theta(trajectory, motion)
     before = controls(trajectory, start)
     places = find_places(body, _moment(trajectory, before))
@@ -85,7 +89,9 @@ def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int =
 
 def raised(asset: RiggedAsset, pose: Pose) -> Pose:
     """The pose carried smoothly so much higher that no skin is below the ground: cuboids only come near to the skin."""
-    skin = deform(asset.mesh.vertices, asset.weights, skin_transforms(asset.skeleton, pose))
+    device = pose.root.device
+    skeleton, weights = to_device(asset.skeleton, device), to_device(asset.weights, device)
+    skin = deform(asset.mesh.vertices.to(device), weights, skin_transforms(skeleton, pose))
     depth = (-skin[..., 1].amin(1)).clamp_min(0)[None]
     highest = torch.nn.functional.max_pool1d(depth, 2 * REACH + 1, 1, REACH)
     padded = torch.nn.functional.pad(highest, (REACH, REACH), "replicate")
@@ -102,7 +108,7 @@ def find_places(body: Body, moment: Moment) -> Places:
     """Stances by the swing and the height of each leg's foot; one place per stance, the mean of where it was."""
     points = footprints(body, moment).detach()
     if not body.feet:
-        return Places(torch.zeros(points.shape[:2], dtype=torch.bool), points, points[..., 0, 1])
+        return Places(torch.zeros_like(points[..., 0, 0], dtype=torch.bool), points, points[..., 0, 1])
     speed, height = stride_speed(body, moment).detach(), clearance(body, moment).detach()
     sign = -2.0 * (speed + 0.25) - (height - 0.5 * body.step_height) / (0.3 * body.step_height)
     stands = torch.zeros_like(sign, dtype=torch.bool)
@@ -114,7 +120,7 @@ def find_places(body: Body, moment: Moment) -> Places:
     places, least = points.clone(), torch.zeros_like(height)
     for foot in range(len(body.feet)):
         for first, last in _runs(~stands[:, foot]):
-            least[first:last, foot] = SWING * body.step_height * _arch(first, last, len(stands))
+            least[first:last, foot] = SWING * body.step_height * _arch(first, last, len(stands)).to(least)
         for first, last in _runs(stands[:, foot]):
             places[first:last, foot] = points[first:last, foot].mean(0)
             places[first:last, foot, :, 1] = rest[foot]

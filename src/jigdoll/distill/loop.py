@@ -20,6 +20,7 @@ from jigdoll.distill.tempo import Tempo
 from jigdoll.distill.trajectory import Controls, Trajectory, controls, glide_pose, pose_of, to_motion
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
+from jigdoll.math.devices import to_device
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.draw import contact_sheet, to_uint8
 from jigdoll.types import Motion, RiggedAsset, SkinnedGaussians
@@ -50,7 +51,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A motion, and how it came about."""
+    """A motion, and how it came about; on the host, whatever the prior's device."""
 
     motion: Motion
     theta: Float[Tensor, "terms rows 3"]
@@ -95,7 +96,7 @@ def distill(
             progress(clock.report(state, attempt, told, video))
             if checkpoint is not None and clock.due():
                 write_record(checkpoint, stage, record)
-        motion = to_motion(stage.trajectory, state.theta, name=prompt)
+        motion = to_device(to_motion(stage.trajectory, state.theta, name=prompt), "cpu")
         done = Finished(state.theta, state.history, float(score(motion)) if score is not None else 0.0)
         record = Record(begin(stage, attempt + 1), (*record.finished, done))
         if checkpoint is not None:
@@ -108,6 +109,7 @@ def begin(stage: Stage, attempt: int) -> State:
     """Small random curves around the rest pose that glides ahead."""
     generator = torch.Generator().manual_seed(stage.config.seed + 1000 * attempt)
     theta = stage.config.start_noise * torch.randn(stage.trajectory.shape, generator=generator)
+    theta = theta.to(stage.trajectory.device)
     zeros = torch.zeros_like(theta)
     return State(theta, zeros, zeros, theta, 0, 0, generator.get_state(), {})
 
@@ -265,9 +267,9 @@ def _backed_off(state: State, what: str) -> tuple[State, str]:
 def _distilled(stage: Stage, finished: tuple[Finished, ...], best: int) -> Distilled:
     done = finished[best]
     return Distilled(
-        motion=to_motion(stage.trajectory, done.theta, name=stage.prompt),
-        theta=done.theta,
-        trajectory=stage.trajectory,
+        motion=to_device(to_motion(stage.trajectory, done.theta, name=stage.prompt), "cpu"),
+        theta=done.theta.cpu(),
+        trajectory=to_device(stage.trajectory, "cpu"),
         tempo=stage.tempo,
         config=stage.config,
         seed=stage.config.seed + 1000 * best,

@@ -14,11 +14,14 @@ from jigdoll.distill.tempo import Tempo, tempo_of
 from jigdoll.distill.trajectory import Trajectory, glide_pose, make_trajectory
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import rest_transforms, skin_transforms
+from jigdoll.math.devices import to_device
 from jigdoll.math.transforms import rigid_inverse
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.camera import follow
 from jigdoll.render.draw import ClipStyle, draw_reference_image, draw_splats
 from jigdoll.render.ground import Ground, fitting_ground, quiet_ground
+from jigdoll.render.motion_colors import LegSplats, find_legs
+from jigdoll.render.rasterizer import default_rasterizer
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.skin.deform import deform
 from jigdoll.splats.bind import bind
@@ -44,6 +47,7 @@ class Stage:
     body: Body
     weights: Weights
     splats: SkinnedGaussians
+    legs: LegSplats
     probes: SkinnedGaussians
     """A few of the splats."""
     glide: Float[Tensor, "frames probes 3"]
@@ -51,7 +55,7 @@ class Stage:
     T_joint_world_rest: Float[Tensor, "joints 4 4"]
     ground: Ground
     style: ClipStyle
-    rasterizer: Rasterizer | None
+    rasterizer: Rasterizer
 
 
 @dataclass(frozen=True)
@@ -85,10 +89,15 @@ def set_stage(
     if config.loop:
         seconds = (_frames(config, prior.defaults.fps) - 1) / prior.defaults.fps
         tempo = replace(tempo, period=whole_cycles(tempo.period, seconds))
+    # Measured on the host, where the asset is; from here on everything is where the prior is.
     trajectory = _trajectory(asset, config, tempo, fps=prior.defaults.fps)
+    body = to_device(body_of(asset, trajectory.skeleton, tempo), prior.device)
+    trajectory = to_device(trajectory, prior.device)
     splats = bind(asset, count=config.splats, seed=0) if splats is None else splats
+    legs = to_device(find_legs(to_device(splats, "cpu").means), prior.device)
+    splats = to_device(splats, prior.device)
     step = max(1, splats.means.shape[0] // _PROBES)
-    probes = select(splats, torch.arange(0, splats.means.shape[0], step))
+    probes = select(splats, torch.arange(0, splats.means.shape[0], step, device=prior.device))
     look = prior.defaults.look
     assert config.width is not None and config.height is not None and config.negative_prompt is not None
     return Stage(
@@ -98,9 +107,10 @@ def set_stage(
         texts=embed_texts(prior, prompt, config.negative_prompt),
         tempo=tempo,
         trajectory=trajectory,
-        body=body_of(asset, trajectory.skeleton, tempo),
+        body=body,
         weights=weights_of(config),
         splats=splats,
+        legs=legs,
         probes=probes,
         glide=deform(probes.means, probes.weights, skin_transforms(trajectory.skeleton, glide_pose(trajectory))),
         T_joint_world_rest=rigid_inverse(rest_transforms(trajectory.skeleton)),
@@ -112,7 +122,7 @@ def set_stage(
             ground=config.board,
             shadow=config.shadow,
         ),
-        rasterizer=rasterizer,
+        rasterizer=rasterizer or default_rasterizer(prior.device),
     )
 
 
@@ -191,7 +201,7 @@ def film(
         margin=style.margin,
     )
     ground = replace(stage.ground, phase=shot.phase)
-    scene = {"style": style, "rasterizer": stage.rasterizer, "camera": camera, "ground": ground}
+    scene = {"style": style, "rasterizer": stage.rasterizer, "camera": camera, "ground": ground, "legs": stage.legs}
     video, _ = draw_splats(stage.splats, transforms, **scene)
     wanted = stage.prior.defaults.reference_image
     return video, draw_reference_image(stage.splats, transforms, **scene) if wanted else None

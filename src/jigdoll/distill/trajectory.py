@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -55,11 +54,16 @@ class Trajectory:
         """Of `theta`."""
         return self.terms, len(self.skeleton) + 1, 3
 
+    @property
+    def device(self) -> torch.device:
+        """Where its curves and poses live."""
+        return self.scales.device
+
     def times(self, fps: float | None = None) -> Float[Tensor, " frames"]:
         """The moments of the frames [s], at the clip's own rate or another one."""
         if fps is None or fps == self.fps:
-            return torch.arange(self.frames) / self.fps
-        return torch.arange(int((self.frames - 1) / self.fps * fps + 1e-6) + 1) / fps
+            return torch.arange(self.frames, device=self.device) / self.fps
+        return torch.arange(int((self.frames - 1) / self.fps * fps + 1e-6) + 1, device=self.device) / fps
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +149,7 @@ def controls(
     t = trajectory.times(fps)
     columns = basis_functions(trajectory, t)
     if active is not None:
-        columns = columns * (active - torch.arange(trajectory.terms)).clamp(0, 1)
+        columns = columns * (active - torch.arange(trajectory.terms, device=t.device)).clamp(0, 1)
     if trajectory.frozen:
         columns = columns - columns[:1]
     curves = torch.einsum("ft,trc->frc", columns, theta) * trajectory.scales
@@ -164,7 +168,7 @@ def pose_of(trajectory: Trajectory, moved: Controls) -> Pose:
 
 def glide_pose(trajectory: Trajectory) -> Pose:
     """The rest pose carried along the course: where a motion starts from."""
-    still = torch.zeros(trajectory.shape)
+    still = torch.zeros(trajectory.shape, device=trajectory.device)
     return pose_of(trajectory, controls(trajectory, still))
 
 
@@ -185,13 +189,19 @@ def fit_theta(trajectory: Trajectory, motion: Motion) -> Float[Tensor, "terms ro
         raise JigdollError(f"a motion of {len(motion)} frames cannot start a trajectory of {trajectory.frames}")
     t = trajectory.times()
     angles = quaternion_to_compound(motion.pose.rotations, trajectory.skeleton.axes).float()
-    angles[:, 0, 0] = torch.from_numpy(np.unwrap(angles[:, 0, 0].numpy())) - trajectory.turn * t
+    angles[:, 0, 0] = unwrap(angles[:, 0, 0]) - trajectory.turn * t
     curves = torch.cat([unsquash(angles, trajectory.bounds), (motion.pose.root - course_of(trajectory, t))[:, None]], 1)
     curves = torch.where(trajectory.scales > 0, curves / trajectory.scales.clamp_min(1e-9), 0.0).float()
     columns = basis_functions(trajectory, t)
     columns = columns - columns[:1] if trajectory.frozen else columns
-    solution = torch.linalg.lstsq(columns.double(), curves.flatten(1).double(), driver="gelsd").solution
+    solution = torch.linalg.pinv(columns.double()) @ curves.flatten(1).double()
     return solution.float().reshape(trajectory.shape)
+
+
+def unwrap(angles: Float[Tensor, " frames"]) -> Float[Tensor, " frames"]:
+    """Angles [rad] without the jumps by whole turns from frame to frame."""
+    turns = torch.round(angles.diff() / (2 * math.pi)).cumsum(0)
+    return torch.cat([angles[:1], angles[1:] - 2 * math.pi * turns])
 
 
 def course_of(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames 3"]:
@@ -224,11 +234,11 @@ def basis_functions(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Floa
     """The value of each temporal basis function at each moment, coarse ones first."""
     seconds, n = (trajectory.frames - 1) / trajectory.fps, trajectory.terms
     if trajectory.basis == "frames":
-        return torch.eye(trajectory.frames)
+        return torch.eye(trajectory.frames, device=t.device)
     if trajectory.basis == "dct":
         # DCT-II: half-sample shifted cosines, so that neither end is bound to stand still.
         u = (t * trajectory.fps + 0.5) / trajectory.frames
-        return torch.cos(math.pi * u[:, None] * torch.arange(n))
+        return torch.cos(math.pi * u[:, None] * torch.arange(n, device=t.device))
     if trajectory.basis == "spline":
         return _splines(t / seconds, n)
     period = seconds if trajectory.basis == "fourier" else trajectory.period
@@ -258,14 +268,9 @@ def unsquash(
     return torch.where(free, y, torch.where(room <= 0, 0.0, safe * torch.atanh(inside)))
 
 
-def in_loop(trajectory: Trajectory) -> Trajectory:
-    """The same in a basis that ends where it began."""
-    return replace(trajectory, basis="fourier", terms=max(3, trajectory.terms | 1))
-
-
 def _harmonics(cycles: Float[Tensor, " frames"], terms: int) -> Float[Tensor, "frames terms"]:
     """1, cos, sin, cos 2, sin 2 ... of the cycle."""
-    order = torch.arange(terms)
+    order = torch.arange(terms, device=cycles.device)
     angle = 2 * math.pi * cycles[:, None] * ((order + 1) // 2)
     return torch.where(order % 2 == 0, torch.sin(angle), torch.cos(angle)) + (order == 0)
 
@@ -274,7 +279,7 @@ def _splines(u: Float[Tensor, " frames"], terms: int) -> Float[Tensor, "frames t
     """Cubic B-splines in layers, each with twice the knots of the one before, until there are enough terms."""
     layers, spans = [], 1
     while sum(layer.shape[1] for layer in layers) < terms:
-        layers.append(_cubic(u[:, None] * spans - torch.arange(-1, spans + 2)))
+        layers.append(_cubic(u[:, None] * spans - torch.arange(-1, spans + 2, device=u.device)))
         spans *= 2
     return torch.cat(layers, 1)[:, :terms]
 

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.math.devices import to_device
 from jigdoll.protocols import Rasterizer
 from jigdoll.splats.bind import FLATNESS, unbound
 from jigdoll.splats.image_loss import picture_loss
@@ -147,7 +148,7 @@ def _bake(leaves: dict[str, Tensor]) -> SkinnedGaussians:
             scales=_scales(leaves["radii"]),
             opacities=leaves["fades"].sigmoid(),
             colors=leaves["colors"].clamp(0, 1),
-            weights=unbound(leaves["means"].shape[0]),
+            weights=to_device(unbound(leaves["means"].shape[0]), leaves["means"].device),
         )
 
 
@@ -211,7 +212,7 @@ def _along_longest(values: dict[str, Tensor], chosen: Int[Tensor, " some"]) -> F
     axes = quaternion_to_matrix(values["turns"][chosen])
     radii = values["radii"][chosen].exp()
     longest = radii.argmax(-1)
-    axis = axes[torch.arange(len(chosen)), :, longest]
+    axis = axes[torch.arange(len(chosen), device=axes.device), :, longest]
     return 0.5 * radii.amax(-1, keepdim=True) * axis
 
 
