@@ -15,11 +15,11 @@ import torch
 from jigdoll.asset.load import load
 from jigdoll.asset.normalize import Axis
 from jigdoll.character import rig_asset
-from jigdoll.distill.config import DistillConfig
-from jigdoll.distill.foot_lock import plant
-from jigdoll.distill.loop import Distilled, Progress, distill
-from jigdoll.distill.scene import Stage, choose_shot, set_stage
-from jigdoll.distill.scene import film as shoot
+from jigdoll.distill.config import DistillPlan
+from jigdoll.distill.foot_lock import foot_lock
+from jigdoll.distill.loop import Distilled, StepReport, distill
+from jigdoll.distill.options import AnimateOptions
+from jigdoll.distill.scene import Scene, make_scene, render_window, sample_camera
 from jigdoll.distill.trajectory import to_motion
 from jigdoll.errors import JigdollError, MissingExtra
 from jigdoll.export import save
@@ -38,13 +38,12 @@ from jigdoll.protocols import TextTo3D, VideoPrior
 from jigdoll.render.draw import contact_sheet
 from jigdoll.rig.reparent import reparent, to_original
 from jigdoll.runs import ProgressFile, Run, open_run
-from jigdoll.splats.bind import bind
-from jigdoll.types import Motion, RiggedAsset
+from jigdoll.types import Motion, Pose, RiggedAsset
 from jigdoll.zoo.assemble import make
 from jigdoll.zoo.from_text import character_from_text
 
 Report = Callable[[float, str], None]
-_FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds")
+_FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds", "device", "offload", "vae_frames")
 """What may change when a run is taken up again: the distillation is the same."""
 PREVIEW_SHARE = 0.02
 """How much of the work lies between two previews at least."""
@@ -85,14 +84,17 @@ def animate(
     *,
     out: str | Path | None = None,
     prior: str | VideoPrior = "pocket",
+    device: str | None = None,
+    offload: bool = False,
+    vae_frames: int | None = None,
     seconds: float | None = None,
     fps: float = 24.0,
-    loop: bool = False,
-    seed: int = 0,
+    loop: bool | None = None,
+    seed: int | None = None,
     character_seed: int = 0,
-    tries: int = 1,
+    tries: int | None = None,
     physics: bool = False,
-    settings: DistillConfig = DistillConfig(),
+    settings: AnimateOptions = AnimateOptions(),
     axes: AxisHints = AxisHints(),
     make_character: TextTo3D = character_from_text,
     progress: Report = lambda fraction, what: None,
@@ -100,49 +102,56 @@ def animate(
     """Animate a character (a file, `zoo:fox`, an asset, or None to make it from the words) as a sentence says.
 
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
-    again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
+    again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own; on a
+    `device` such as cuda, a large one with less memory by `offload` and `vae_frames` (`prior.open.open_prior`).
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
-    `settings` has everything else about the distillation. `axes` tells how a file is to be read where the guess is
-    wrong.
+    `settings` has everything about the distillation, seconds, loop, seed and tries included; those that are given here
+    count. `axes` tells how a file is to be read where the guess is wrong.
     """
     if physics:
         check_physics()
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
-    video_prior = open_prior(prior)
-    config = replace(settings, seed=seed, tries=tries, loop=loop, seconds=seconds or settings.seconds)
+    memory = {"device": device, "offload": offload, "vae_frames": vae_frames}
+    video_prior = open_prior(prior, **memory)
+    asked = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
+    options = replace(settings, **{name: value for name, value in asked.items() if value is not None})
+    request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
+    request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **memory}
+    request |= asdict(axes) | asdict(options)
     words = prompt
     if prior == "pocket" or isinstance(video_prior, PocketPrior):
         words = in_plain_words(prompt)
-        if config.negative_prompt is None:
-            config = replace(config, negative_prompt=negative_of(prompt))
+        if options.guidance.negative_prompt is None:
+            options = replace(options, guidance=replace(options.guidance, negative_prompt=negative_of(prompt)))
         if note := explain(read(prompt)):
             warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
-    request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
-    request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(axes), **asdict(config)}
     reparented = reparent(asset)
     body = reparented.asset
     bodies = make_bodies(body) if physics else None  # refuses now what cannot stand
-    splats = bind(body, count=config.splats, seed=0)
-    stage = set_stage(body, words, video_prior, config, splats=splats)
+    clips: dict[int, Motion] = {}
+
+    def score(made: Distilled) -> float:
+        """Of the clip that ships."""
+        clips[made.seed] = motion = finished(body, made, fps=fps, loop=options.loop, name=prompt)
+        return quality(judge(body, motion)) + PREFERENCE * preference(scene, motion)
+
     with _folder(out, request) as run:
+        progress(0.1, "setting the scene")
+        scene = make_scene(body, words, video_prior, options)
         distilled = distill(
-            body,
-            words,
-            video_prior,
-            config,
+            scene,
             checkpoint=run.checkpoint if run else None,
-            progress=_watch(run, config, lambda share, what: progress(0.1 + 0.75 * share, what)),
-            score=lambda motion: quality(judge(body, motion)) + PREFERENCE * preference(stage, motion),
-            splats=splats,
+            watch=_watch(run, scene.plan, lambda share, what: progress(0.1 + 0.75 * share, what)),
+            score=score,
         )
-        motion = finished(body, distilled, fps=fps, loop=loop, name=prompt)
+        motion = clips.get(distilled.seed) or finished(body, distilled, fps=fps, loop=options.loop, name=prompt)
         before = None
         if bodies is not None:
             before = replace(motion, name="before physics")
-            motion = performed(body, motion, bodies=bodies, loop=loop, run=run, progress=progress)
+            motion = performed(body, motion, bodies=bodies, loop=options.loop, run=run, progress=progress)
         verdict = judge(body, motion, reference=before, bodies=bodies)
         motion = to_original(reparented, motion)
         files = write_results(run, asset, motion, verdict, distilled, progress=progress) if run else {}
@@ -188,8 +197,8 @@ def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool,
         motion = resample(distilled.motion, fps)
     else:
         motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
-    if distilled.config.contact:
-        motion = plant(body, motion, distilled.tempo)
+    if distilled.plan.losses["contact"]:
+        motion = foot_lock(body, motion, distilled.tempo)
     return replace(close_loop(motion) if loop else motion, name=name)
 
 
@@ -234,28 +243,34 @@ def quality(verdict: Verdict) -> float:
 
 
 @torch.no_grad()
-def preference(stage: Stage, motion: Motion) -> float:
+def preference(scene: Scene, motion: Motion) -> float:
     """How much better the prior explains the motion by the prompt than by its opposite, as a share of the error.
 
     The difference matters and not the error itself: a motion that hardly moves is the easiest to explain, by any text.
     Every motion is asked the same questions: same cameras, same noise.
     """
     generator = torch.Generator().manual_seed(0)
-    low, high = stage.config.level_low, stage.config.level_high
-    assert low is not None and high is not None
-    T_world_joint = forward(stage.trajectory.skeleton, to_device(motion.pose, stage.trajectory.device))
+    guidance, prior = scene.plan.guidance, scene.prior
+    low, high = guidance.level_low, guidance.level_high
+    pose = to_device(_at_frames(motion, scene.plan.frames, scene.plan.fps).pose, prior.device)
+    T_world_joint = forward(scene.trajectory.skeleton, pose)
     right = wrong = 0.0
     for share in (0.2, 0.4, 0.6, 0.8):
         level = low + share * (high - low)
-        seen, reference_image = shoot(stage, T_world_joint, choose_shot(stage, generator))
-        clean = stage.prior.encode(seen)
-        noisy = stage.prior.noise(clean, level, generator)
-        wanted, unwanted = stage.prior.denoise(
-            noisy, level, [stage.texts.wanted, stage.texts.unwanted], reference_image
-        )
+        seen, reference_image = render_window(scene, T_world_joint, sample_camera(scene, generator))
+        clean = prior.encode(seen)
+        noisy = prior.noise(clean, level, generator)
+        wanted, unwanted = prior.denoise(noisy, level, [scene.texts.wanted, scene.texts.unwanted], reference_image)
         right += float((wanted - clean).square().mean())
         wrong += float((unwanted - clean).square().mean())
     return (wrong - right) / max(wrong + right, 1e-12)
+
+
+def _at_frames(motion: Motion, frames: int, fps: float) -> Motion:
+    """The motion at another rate with this many frames; the last one is held where the clip is too short for that."""
+    again = resample(motion, fps)
+    index = torch.arange(frames).clamp_max(len(again) - 1)
+    return replace(again, pose=Pose(again.pose.root[index], again.pose.rotations[index]))
 
 
 def write_results(
@@ -283,6 +298,7 @@ def write_results(
         facts={"seed": str(distilled.seed), "tries": str(len(distilled.scores)), "score": f"{distilled.score:.2f}"},
         losses=distilled.history,
         film=film,
+        film_file=files["mp4"],
     )
     return files
 
@@ -293,7 +309,7 @@ def _metrics(verdict: Verdict, distilled: Distilled) -> dict[str, Any]:
         "score": distilled.score,
         "scores": distilled.scores,
         "seed": distilled.seed,
-        "settings": asdict(distilled.config),
+        "settings": asdict(distilled.plan),
         "losses": distilled.history,
     }
 
@@ -328,15 +344,15 @@ def _named(thing: object) -> str | None:
     return str(thing) if isinstance(thing, Path) else f"{type(thing).__name__} {getattr(thing, 'name', '')}".strip()
 
 
-def _watch(run: Run | None, config: DistillConfig, progress: Report) -> Callable[[Progress], None]:
+def _watch(run: Run | None, plan: DistillPlan, progress: Report) -> Callable[[StepReport], None]:
     """Tell the caller, and the run folder, what the distillation says about itself."""
     diary = ProgressFile(run) if run else None
     shown = -1.0
 
-    def watch(now: Progress) -> None:
+    def watch(now: StepReport) -> None:
         nonlocal shown
-        attempt = f", try {now.attempt + 1} of {config.tries}" if config.tries > 1 else ""
-        progress(now.fraction, f"distilling, step {now.step} of {config.steps}{attempt}")
+        attempt = f", try {now.attempt + 1} of {plan.tries}" if plan.tries > 1 else ""
+        progress(now.fraction, f"distilling, step {now.step} of {plan.steps}{attempt}")
         if now.message:
             warnings.warn(now.message, stacklevel=2)
         if run is not None and diary is not None:

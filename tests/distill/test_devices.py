@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from jigdoll import zoo
-from jigdoll.distill.config import DistillConfig, paper_config
-from jigdoll.distill.foot_lock import plant
-from jigdoll.distill.loop import distill
+from jigdoll.distill.foot_lock import foot_lock
+from jigdoll.distill.loop import distill, evaluate
+from jigdoll.distill.options import AnimateOptions, CameraOptions, changed, paper_options
+from jigdoll.distill.scene import make_scene
 from jigdoll.distill.tempo import tempo_of
 from jigdoll.math.devices import to_device
 from jigdoll.prior.pocket.model import PocketNet
 from jigdoll.prior.pocket.prior import PocketPrior
+from jigdoll.render.rasterizer import batch_shape
 from jigdoll.render.rasterizer_reference import rasterize_reference
 from jigdoll.render.splat_asset import splat_asset
 from jigdoll.splats.fit import FitConfig
-from jigdoll.types import Camera, Gaussians, Pose, RiggedAsset
+from jigdoll.types import Camera, Gaussians, Pose, Rendering, RiggedAsset
 from jigdoll.zoo.gaits import reference_clip
 from pretended_device import ELSEWHERE, Elsewhere, HostMeetsDevice, pretended_device
 
@@ -63,9 +65,9 @@ def test_tensors_elsewhere_do_not_meet_the_host(device: torch.device) -> None:
 def test_a_distillation_with_the_pocket_prior_stays_where_the_prior_is(dog: RiggedAsset, device: torch.device) -> None:
     torch.manual_seed(0)
     net = PocketNet()
-    config = DistillConfig(iterations=2, views=1, splats=60, settle=2)
-    here = distill(dog, PROMPT, PocketPrior(net), config)
-    there = distill(dog, PROMPT, PocketPrior(net.to(device)), config)
+    options = AnimateOptions(iterations=2, refine_steps=2, cameras=CameraOptions(views=1, splats=60))
+    here = distill(make_scene(dog, PROMPT, PocketPrior(net), options))
+    there = distill(make_scene(dog, PROMPT, PocketPrior(net.to(device)), options))
     assert there.history.keys() == here.history.keys() and len(here.history["prior"]) == 4
     assert type(there.motion.pose.rotations) is Tensor, "the motion comes back to the host"
     torch.testing.assert_close(there.motion.pose.rotations, here.motion.pose.rotations, rtol=0, atol=1e-3)
@@ -79,9 +81,14 @@ def test_a_distillation_with_a_large_prior_stays_where_the_prior_is(
     from jigdoll.prior.prior_diffusers import DiffusersPrior
 
     frames, width, height = size
-    config = paper_config(iterations=2, frames=frames, width=width, height=height, splats=60)
+    cameras = CameraOptions(frames=frames, width=width, height=height, splats=60, fit_steps=3)
+    options = changed(paper_options(), AnimateOptions(iterations=2, cameras=cameras))
     here, there = (
-        distill(dog, PROMPT, DiffusersPrior(tiny(name), device=place, dtype=torch.float32, checkpoint=False), config)
+        distill(
+            make_scene(
+                dog, PROMPT, DiffusersPrior(tiny(name), device=place, dtype=torch.float32, checkpoint=False), options
+            )
+        )
         for place in ("cpu", device)
     )
     assert len(there.history["prior"]) == 2 and set(there.history) == {"prior", "smooth", "ground"}
@@ -108,8 +115,42 @@ def test_feet_are_locked_where_the_motion_is(dog: RiggedAsset, device: torch.dev
     loose = to_device(clip.motion, "cpu")
     loose = replace(loose, pose=Pose(loose.pose.root.float(), loose.pose.rotations.float()))
     tempo = replace(tempo_of(PROMPT, dog.skeleton), speed=1.1 * clip.speed)
-    here, there = (plant(dog, to_device(loose, place), tempo, iterations=20) for place in ("cpu", device))
+    here, there = (foot_lock(dog, to_device(loose, place), tempo, iterations=20) for place in ("cpu", device))
     assert there.pose.root.device == device
     torch.testing.assert_close(there.pose.rotations.cpu(), here.pose.rotations, rtol=0, atol=1e-4)
     torch.testing.assert_close(there.pose.root.cpu(), here.pose.root, rtol=0, atol=1e-4)
     assert not torch.allclose(here.pose.rotations, loose.pose.rotations, rtol=0, atol=1e-3)
+
+
+def drawn_as_shapes(gaussians: Gaussians, camera: Camera) -> Rendering:
+    """Pictures of the right size that hang on every field of the splats: all that a device without values can draw."""
+    fields = (gaussians.means, gaussians.covariances, gaussians.opacities, gaussians.colors)
+    assert {field.device.type for field in (*fields, camera.T_camera_world, camera.K)} == {"meta"}
+    light = torch.stack([field.sum() for field in fields]).sum()
+    size = (*batch_shape(gaussians, camera), camera.height, camera.width)
+    return Rendering(light.expand(*size, 4), light.expand(size))
+
+
+@pytest.mark.parametrize("name", ["pocket", "cogvideox", "wan", "ltx"])
+def test_a_step_needs_no_value_on_the_host(dog: RiggedAsset, tiny: Any, name: str) -> None:
+    """On torch's meta device tensors have no values: whoever asks for one stops, and so does whoever meets the host."""
+    if name == "pocket":
+        net = PocketNet()
+        here, there = PocketPrior(net), PocketPrior(PocketNet().to("meta"))
+        options = AnimateOptions(cameras=CameraOptions(views=2, splats=60))
+    else:
+        pytest.importorskip("diffusers")
+        from jigdoll.prior.prior_diffusers import DiffusersPrior
+
+        here, there = (DiffusersPrior(tiny(name), device=device) for device in ("cpu", "meta"))
+        cameras = CameraOptions(frames=9, width=64, height=64, splats=60, fit_steps=0, follow="shape")
+        options = AnimateOptions(cameras=cameras)
+    scene = make_scene(dog, PROMPT, here, options, rasterizer=drawn_as_shapes)
+    scene = replace(to_device(scene, "meta"), prior=there)
+    for step in (0, 119, 200):
+        theta = torch.zeros(scene.trajectory.shape, device="meta", requires_grad=True)
+        terms = evaluate(scene, theta, step, torch.Generator())
+        assert terms.prior.device.type == "meta" and (terms.video is None) == (step == 200)
+        assert {"ground", "root", "energy"} <= set(terms.losses) and ("contact" in terms.losses) == (step > 0)
+        torch.stack(list(terms.losses.values())).sum().backward()
+        assert theta.grad is not None and theta.grad.device.type == "meta" and theta.grad.shape == theta.shape

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from jigdoll.distill.scene import Stage
+from jigdoll.distill.scene import Scene
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import atomic_write, read_limited
 
@@ -23,9 +23,9 @@ class State:
 
     theta: Float[Tensor, "terms rows 3"]
     mean: Float[Tensor, "terms rows 3"]
-    """Adam's first moment."""
+    """Adam's first clip."""
     square: Float[Tensor, "terms rows 3"]
-    """Adam's second moment."""
+    """Adam's second clip."""
     anchor: Float[Tensor, "terms rows 3"]
     """The last place known to be good."""
     step: int
@@ -54,13 +54,13 @@ class Record:
     finished: tuple[Finished, ...]
 
 
-def write_record(path: Path, stage: Stage, record: Record) -> None:
+def write_record(path: Path, scene: Scene, record: Record) -> None:
     """Write the whole record or nothing."""
     state = record.state
     arrays = {name: getattr(state, name).cpu().numpy() for name in ("theta", "mean", "square", "anchor", "random")}
     arrays |= {f"theta_{i}": done.theta.cpu().numpy() for i, done in enumerate(record.finished)}
     notes = {
-        "run": fingerprint(stage),
+        "run": fingerprint(scene),
         "step": state.step,
         "restarted": state.restarted,
         "backoffs": state.backoffs,
@@ -71,7 +71,7 @@ def write_record(path: Path, stage: Stage, record: Record) -> None:
         np.savez(file, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
 
 
-def read_record(path: Path, stage: Stage) -> Record | None:
+def read_record(path: Path, scene: Scene) -> Record | None:
     """The record of this very run, or None where there is no file yet."""
     if not path.exists():
         return None
@@ -79,12 +79,12 @@ def read_record(path: Path, stage: Stage) -> Record | None:
         with np.load(io.BytesIO(read_limited(path)), allow_pickle=False) as file:
             arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "notes"}
             notes = json.loads(file["notes"].tobytes())
-        if notes["run"] != fingerprint(stage):
+        if notes["run"] != fingerprint(scene):
             raise JigdollError(
                 f"{path}: this checkpoint belongs to another run (other words, character or settings); "
                 "name another file or remove it"
             )
-        device = stage.trajectory.device
+        device = scene.trajectory.device
         tensors = {name: arrays[name].to(device) for name in ("theta", "mean", "square", "anchor")}
         state = State(
             **tensors,
@@ -103,13 +103,13 @@ def read_record(path: Path, stage: Stage) -> Record | None:
     return Record(state, tuple(finished))
 
 
-def fingerprint(stage: Stage) -> str:
+def fingerprint(scene: Scene) -> str:
     """What must be the same for a run to go on."""
     settings = {
         name: value
-        for name, value in asdict(stage.config).items()
+        for name, value in asdict(scene.plan).items()
         if name not in ("tries", "checkpoint_seconds", "preview_seconds")
     }
-    skeleton = stage.trajectory.skeleton
-    known = json.dumps([stage.prompt, settings, skeleton.names, skeleton.T_parent_joint.tolist()], sort_keys=True)
+    skeleton = scene.trajectory.skeleton
+    known = json.dumps([scene.prompt, settings, skeleton.names, skeleton.T_parent_joint.tolist()], sort_keys=True)
     return hashlib.sha256(known.encode()).hexdigest()
