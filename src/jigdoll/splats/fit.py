@@ -16,7 +16,7 @@ from jigdoll.errors import JigdollError
 from jigdoll.math.devices import to_device
 from jigdoll.protocols import Rasterizer
 from jigdoll.splats.bind import FLATNESS, unbound
-from jigdoll.splats.image_loss import picture_loss
+from jigdoll.splats.image_loss import image_loss
 from jigdoll.splats.pose import covariances
 from jigdoll.types import Camera, Gaussians, Mesh, SkinnedGaussians
 
@@ -100,7 +100,7 @@ def fit(
         for group in optimizer.param_groups:
             group["lr"] = group["rate"] * config.decay ** (iteration / config.iterations)
         drawn = rasterizer(_gaussians(leaves), camera).rgba
-        loss = picture_loss(drawn, target, share=config.ssim)
+        loss = image_loss(drawn, target, share=config.ssim)
         optimizer.zero_grad()
         loss.backward()
         blame += _grad(leaves["means"]).norm(dim=-1)
