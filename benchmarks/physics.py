@@ -22,6 +22,7 @@ from rich.table import Table
 
 from jigdoll import zoo
 from jigdoll.asset.load import load_motion
+from jigdoll.formats.rest import motion_asset
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, svg
 from jigdoll.kinematics import make_skeleton, rest_transforms
@@ -357,7 +358,7 @@ def tracking(quick: bool, iterations: int, assets: Path | None, only: tuple[str,
             if chosen(name):
                 skeleton, motion = load_motion(assets / "motion" / path)
                 first = int(name.startswith("CMU"))  # these begin with a T-pose for calibration, one frame long
-                pose = retarget(motion, skeleton, human.skeleton).pose
+                pose = retarget(motion, motion_asset(motion.name, skeleton, {}), human).pose
                 motion = resample(Motion(Pose(pose.root[first:], pose.rotations[first:]), motion.fps, name), 24.0)
                 part = Pose(motion.pose.root[:49], motion.pose.rotations[:49])
                 rows.append(measured("tracking", human, Motion(part, 24.0, name), name, iterations))

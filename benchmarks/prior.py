@@ -29,11 +29,12 @@ from classifier import CLASS_OF, load_classifier, name_actions
 from jigdoll import zoo
 from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
-from jigdoll.language.lexicon import HELD_OUT_SPECIES, TRAINED_SPECIES, VERBS, inflect
+from jigdoll.language.inflect import inflect
 from jigdoll.language.nouns import HOPPERS
-from jigdoll.prior.pocket.captions import negative_of
+from jigdoll.language.read import read
 from jigdoll.prior.pocket.data import Recipe, bind, draw, legs_of, long_clip, spoil, take
 from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
+from jigdoll.prior.pocket.vocabulary import HELD_OUT_SPECIES, TRAINED_SPECIES, VERBS
 from jigdoll.prior.sample import reference_image_of, sample, sheet
 from jigdoll.render.draw import contact_sheet
 from jigdoll.zoo.gaits import actions
@@ -145,7 +146,7 @@ def knowledge(prior: PocketPrior, clips: list[Shown]) -> dict[str, dict[str, flo
         walk = f"a {noun} walks"
         asked = tuple(OTHERS) if clip.kind == "walk" else SIDES if clip.kind in SIDES else (clip.kind,)
         other = {action: OTHERS[action] for action in asked if action in OTHERS}
-        prompts = [walk, negative_of(walk), *(f"a {noun} {words}" for words in other.values())]
+        prompts = [walk, prior.texts(read(walk))[1], *(f"a {noun} {words}" for words in other.values())]
         for level in LEVELS:
             right, negative, *rest = errors(prior, clip, prompts, level, seed=i)
             gaps.setdefault((clip.kind, "negative", level), []).append(gap(right, negative))
@@ -185,7 +186,7 @@ def named(prior: PocketPrior, *, count: int) -> dict[str, dict[str, float]]:
             if action not in able:
                 continue
             prompt = f"a {name.replace('_', ' ')} {words}"
-            negative = negative_of(prompt)
+            negative = prior.texts(read(prompt))[1]
             videos = sample(prior, prompt, negative=negative, reference_image=drawn, seed=7, count=count, steps=24)
             found, _ = name_actions(net, videos)
             hits[name, action] = sum(CLASS_OF[action] == f for f in found) / count
@@ -203,9 +204,8 @@ def draw_samples(prior: PocketPrior, names: tuple[str, ...]) -> np.ndarray:
         for action in actions(asset):
             (deed, _, side), article = action.partition("_"), "an" if name[0] in "aeiou" else "a"
             prompts.append(f"{article} {name} {inflect(VERBS[deed][0])[1]} {side}".strip())
-            video = sample(
-                prior, prompts[-1], negative=negative_of(prompts[-1]), reference_image=drawn, seed=7, steps=24
-            )
+            negative = prior.texts(read(prompts[-1]))[1]
+            video = sample(prior, prompts[-1], negative=negative, reference_image=drawn, seed=7, steps=24)
             rows.append(sheet(video, every=3, scale=1))
     return contact_sheet(rows, 2, prompts)
 

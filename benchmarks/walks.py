@@ -25,9 +25,9 @@ from jigdoll.distill.options import AnimateOptions, GuidanceOptions
 from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, walk_check
-from jigdoll.language.lexicon import HELD_OUT_SPECIES
 from jigdoll.pipeline import animate
 from jigdoll.prior.pocket.prior import open_pocket
+from jigdoll.prior.pocket.vocabulary import HELD_OUT_SPECIES
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip
 from jigdoll.types import Motion, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion

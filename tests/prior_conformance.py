@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from jigdoll.errors import JigdollError
+from jigdoll.language import read
 from jigdoll.protocols import VideoPrior
 
 
@@ -44,6 +45,14 @@ def _check_defaults(prior: VideoPrior) -> None:
 
 
 def _check_texts(prior: VideoPrior, prompts: tuple[str, str]) -> list[torch.Tensor]:
+    for prompt in prompts:
+        wanted, unwanted = prior.texts(read(prompt))
+        assert (wanted, unwanted) == prior.texts(read(prompt)), "the same request asks for the same"
+        assert wanted and wanted != unwanted
+        # What is wanted is the request itself, in whatever words.
+        again = read(wanted)
+        assert [action.name for action in again.actions] == [action.name for action in read(prompt).actions]
+        assert again.species == read(prompt).species
     texts = [prior.embed(prompt) for prompt in (*prompts, "")]
     for text, again in zip(texts, [prior.embed(prompt) for prompt in (*prompts, "")], strict=True):
         assert text.isfinite().all() and not text.requires_grad and text.device == prior.device

@@ -23,7 +23,7 @@ from jigdoll.formats.joints import free_skeleton
 from jigdoll.judge import Verdict, judge
 from jigdoll.protocols import VideoPrior
 from jigdoll.runs import ProgressFile, open_run, read_request
-from jigdoll.types import Motion, PriorDefaults, RiggedAsset, Weights
+from jigdoll.types import Motion, PriorDefaults, Request, RiggedAsset, Weights
 from jigdoll.zoo.from_text import character_from_text
 
 
@@ -34,6 +34,9 @@ class StandIn:
     defaults = PriorDefaults(
         look="clay", frames=8, fps=8.0, width=24, height=16, guidance=5.0, levels=(0.3, 0.9), negative_prompt="bad"
     )
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        return request.prompt, self.defaults.negative_prompt
 
     def embed(self, prompt: str) -> Tensor:
         return torch.tensor([float(len(prompt))])
@@ -51,6 +54,15 @@ class StandIn:
         self, noisy: Tensor, level: float, texts: Sequence[Tensor], reference_image: Tensor | None = None
     ) -> list[Tensor]:
         return [(noisy / (1 - level) - 0.01 * float(text.sum())).clamp(-1, 1) for text in texts]
+
+
+class Trained(StandIn):
+    """One that has learned a few actions only."""
+
+    defaults = replace(StandIn.defaults, actions=frozenset({"walk", "trot", "idle", "look_around", "punch"}))
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        return request.prompt, f"not {request.prompt}"
 
 
 QUICK = AnimateOptions(
@@ -273,16 +285,28 @@ def test_a_bare_mesh_is_rigged_on_the_way(ant: RiggedAsset) -> None:
 
 
 def test_the_words_make_the_character_and_what_is_not_obeyed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "open_prior", lambda prior, **_: StandIn())
+    monkeypatch.setattr(pipeline, "open_prior", lambda prior, **_: Trained())
     quick = replace(QUICK, iterations=1)
 
     def coarse(prompt: str, *, seed: int = 0) -> RiggedAsset:
         return character_from_text(prompt, seed=seed, coarse=True)
 
-    with pytest.warns(pipeline.PromptWarning, match="'swims' is not an action"):
-        made = pipeline.animate(None, "a spider swims and walks", settings=quick, make_character=coarse)
+    with pytest.warns(pipeline.PromptWarning, match="'swims' \\(swim\\) is not an action"):
+        made = pipeline.animate(None, "a spider swims and walks", settings=quick, make_character=coarse, anyway=True)
     assert made.asset.name == "spider"
-    assert made.distilled.plan.guidance.negative_prompt == "unnatural motion of a spider walking"
+    assert made.distilled.plan.guidance.negative_prompt == "not a spider swims and walks"
+
+
+@pytest.mark.parametrize("words", ["a fox sits", "a fox attacks", "a fox trots, then sits", "a fox zorgles"])
+def test_an_action_that_was_never_learned_is_refused_before_any_work_is_done(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "open_prior", lambda prior, **_: Trained())
+    monkeypatch.setattr(pipeline, "open_character", lambda *_, **__: pytest.fail("work was begun"))
+    with pytest.raises(JigdollError, match=r"--anyway \(anyway=True\)") as refused:
+        pipeline.animate("zoo:fox", words)
+    hint = {"a fox sits": "nearest: idle", "a fox attacks": "nearest: punch"}.get(words, "walk|idle")
+    assert any(part in str(refused.value) for part in hint.split("|"))
 
 
 def test_characters_are_found(tmp_path: Path, ant: RiggedAsset) -> None:

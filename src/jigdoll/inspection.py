@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jigdoll.asset.load import load, load_motion, read
+from jigdoll.asset.load import load_clips, read, split_clip
 from jigdoll.asset.normalize import Axis
 from jigdoll.errors import RepairWarning
 from jigdoll.rig.limbs import find_limbs
@@ -17,17 +17,15 @@ def inspect_file(
     path: str | Path, *, up: Axis | None = None, forward: Axis | None = None, scale: float | None = None
 ) -> dict[str, Any]:
     """Facts about a character or motion file, ready for a table or for JSON."""
-    path = Path(path)
+    word, path = path, split_clip(path)[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RepairWarning)
-        if path.suffix.lower() == ".bvh":
-            skeleton, motion = load_motion(path)
-            facts: dict[str, Any] = {
-                "skeleton": _skeleton_facts(skeleton),
-                "clips": [_clip_facts(motion)],
-            }
+        asset = load_clips(word, up=up, forward=forward, scale=scale)
+        if asset.has_mesh:
+            facts = _character_facts(asset, read_size=_size_in_file(path))
         else:
-            facts = _character_facts(load(path, up=up, forward=forward, scale=scale), read_size=_size_in_file(path))
+            clips = [_clip_facts(clip) for clip in asset.clips.values()]
+            facts = {"skeleton": _skeleton_facts(asset.skeleton), "clips": clips}
     repairs = [str(w.message).removeprefix(f"{path.name}: ") for w in caught if issubclass(w.category, RepairWarning)]
     return {"file": path.name, "bytes": path.stat().st_size, **facts, "repairs": list(dict.fromkeys(repairs))}
 

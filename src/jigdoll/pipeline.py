@@ -27,13 +27,11 @@ from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
-from jigdoll.language.read import explain, read
+from jigdoll.language import explain, read, require_actions
 from jigdoll.math.devices import to_device
 from jigdoll.motion import close_loop, resample
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
-from jigdoll.prior.pocket.captions import in_plain_words, negative_of
-from jigdoll.prior.pocket.prior import PocketPrior
 from jigdoll.protocols import TextTo3D, VideoPrior
 from jigdoll.render.draw import contact_sheet
 from jigdoll.rig.reparent import reparent, to_original
@@ -94,6 +92,7 @@ def animate(
     character_seed: int = 0,
     tries: int | None = None,
     physics: bool = False,
+    anyway: bool = False,
     settings: AnimateOptions = AnimateOptions(),
     axes: AxisHints = AxisHints(),
     make_character: TextTo3D = character_from_text,
@@ -106,28 +105,29 @@ def animate(
     `device` such as cuda, a large one with less memory by `offload` and `vae_frames` (`prior.open.open_prior`).
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
+    An action that the prior never learned is refused; `anyway` takes the nearest one in its place.
     `settings` has everything about the distillation, seconds, loop, seed and tries included; those that are given here
     count. `axes` tells how a file is to be read where the guess is wrong.
     """
     if physics:
         check_physics()
+    memory = {"device": device, "offload": offload, "vae_frames": vae_frames}
+    video_prior, asked = open_prior(prior, **memory), read(prompt)
+    able = video_prior.defaults.actions
+    require_actions(asked, able, anyway=anyway)
+    if able is not None and (note := explain(asked, able)):
+        warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
-    memory = {"device": device, "offload": offload, "vae_frames": vae_frames}
-    video_prior = open_prior(prior, **memory)
-    asked = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
-    options = replace(settings, **{name: value for name, value in asked.items() if value is not None})
+    given = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
+    options = replace(settings, **{name: value for name, value in given.items() if value is not None})
     request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
     request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **memory}
     request |= asdict(axes) | asdict(options)
-    words = prompt
-    if prior == "pocket" or isinstance(video_prior, PocketPrior):
-        words = in_plain_words(prompt)
-        if options.guidance.negative_prompt is None:
-            options = replace(options, guidance=replace(options.guidance, negative_prompt=negative_of(prompt)))
-        if note := explain(read(prompt)):
-            warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
+    words, unwanted = video_prior.texts(asked)
+    if options.guidance.negative_prompt is None:
+        options = replace(options, guidance=replace(options.guidance, negative_prompt=unwanted))
     reparented = reparent(asset)
     body = reparented.asset
     bodies = make_bodies(body) if physics else None  # refuses now what cannot stand

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, RiggedAsset
+from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, Request, RiggedAsset
 
 
 @runtime_checkable
@@ -35,6 +35,10 @@ class VideoPrior(Protocol):
     @property
     def defaults(self) -> PriorDefaults:
         """What the model wants to be shown, and how hard to guide with it."""
+        ...
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        """What is wanted and what is not, in words that the model understands best; both go to `embed`."""
         ...
 
     def embed(self, prompt: str) -> Tensor:
@@ -101,4 +105,13 @@ class TextTo3D(Protocol):
 
     def __call__(self, prompt: str, *, seed: int = 0) -> RiggedAsset:
         """The same prompt and seed give the same character."""
+        ...
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """Turns phrases into vectors whose dot product says how alike their meanings are; small, shipped, no download."""
+
+    def __call__(self, phrases: Sequence[str]) -> Float[Tensor, "phrases width"]:
+        """One unit vector per phrase; the same phrase gives the same vector alone or among others."""
         ...

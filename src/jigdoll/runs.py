@@ -19,6 +19,7 @@ from typing import IO, Any
 import jigdoll
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import write_bytes
+from jigdoll.formats.json_text import json_text
 
 PROGRESS_SECONDS = 2.0
 """How often `progress.json` is written at most."""
@@ -43,7 +44,7 @@ class Run:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> Path:
         """Write a file of the folder, the whole of it or nothing."""
-        return write_bytes(self.path(name), (json.dumps(content, indent=2, default=str) + "\n").encode())
+        return write_bytes(self.path(name), (json_text(content) + "\n").encode())
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def _short(value: Any) -> str:
 
 def _plain(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request as JSON gives it back, so that it can be compared."""
-    return json.loads(json.dumps(dict(request), default=str))
+    return json.loads(json_text(dict(request)))
 
 
 @contextmanager

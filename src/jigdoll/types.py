@@ -168,7 +168,10 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class RiggedAsset:
-    """A character: a mesh, a skeleton, the weights that tie them. A bare mesh has a skeleton of one joint."""
+    """A character: a mesh, a skeleton, the weights that tie them. A bare mesh has a skeleton of one joint.
+
+    Files of motion alone have an empty mesh (`has_mesh` is False); only `asset.load.load_clips` returns such assets.
+    """
 
     name: str
     mesh: Mesh
@@ -183,6 +186,11 @@ class RiggedAsset:
             raise RigError(f"{self.weights.values.shape[0]} rows of weights for {self.mesh.vertices.shape[0]} vertices")
         if self.weights.joints.numel() and int(self.weights.joints.max()) >= len(self.skeleton):
             raise RigError("weights name a joint that the skeleton does not have")
+
+    @property
+    def has_mesh(self) -> bool:
+        """Whether there is a body to draw, to weigh and to judge."""
+        return len(self.mesh.faces) > 0
 
     @property
     def is_rigged(self) -> bool:
@@ -239,14 +247,84 @@ class Rendering:
 
 @dataclass(frozen=True)
 class Limb:
-    """A chain of joints that works as one: a leg, an arm, a wing, a neck with its head, a tail."""
+    """A chain of joints that works as one: a leg, an arm, a wing, a fin, a neck with its head, a tail."""
 
-    kind: Literal["leg", "arm", "wing", "head", "tail", "spine"]
+    kind: Literal["leg", "arm", "wing", "fin", "head", "tail", "spine"]
     side: Literal["left", "right", "middle"]
     rank: int
     """0 for the foremost of its kind on its side, counting backwards."""
     joints: tuple[int, ...]
     """From the body outwards; the last one is the end (foot, hand, head, tip)."""
+
+
+Side = Literal["left", "right"]
+WordKind = Literal["noun", "action", "side", "tempo", "way", "times", "style", "look", "thing", "filler", "other"]
+
+
+@dataclass(frozen=True)
+class KnownWord:
+    """A word or phrase of a sentence whose meaning is known."""
+
+    form: str
+    """As it is written there, in lower case."""
+    base: str
+    """As it stands in the tables: "sat down" is "sit down"."""
+    kind: WordKind
+    meaning: str = ""
+    """The action, species, side, tempo or style that it names."""
+    tempo: float = 0.0
+    """Of a verb that is slow or fast itself."""
+
+
+@dataclass(frozen=True)
+class RequestedAction:
+    """One thing that a sentence asks for."""
+
+    name: str
+    """A row of `language.actions`."""
+    word: str
+    """The sentence's own word for it."""
+    tempo: float = 0.0
+    """-1..1, below zero for slow; zero where nothing is said."""
+    side: Side | None = None
+    way: Literal["backward", "sideways", "circle"] | None = None
+    """Where it does not go straight ahead."""
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was understood of a sentence (`language.read`)."""
+
+    prompt: str
+    words: tuple[KnownWord, ...]
+    """All words that are known, in order."""
+    noun: str | None
+    """Who moves, in the sentence's own word, in the singular."""
+    species: str | None
+    """The built-in species that the noun means or comes nearest to."""
+    family: str | None
+    """How the body is built: quadruped, humanoid, insect ..."""
+    actions: tuple[RequestedAction, ...]
+    """In the order of the sentence."""
+    action: RequestedAction | None
+    """The one that leads where only one can be shown: who stands and waves, waves."""
+    style: tuple[str, ...]
+    """Moods and manners: sad, drunk, like a robot."""
+    looks: tuple[str, ...]
+    """Adjectives of the body."""
+    unknown: tuple[str, ...]
+    """Words that are not known."""
+
+    @property
+    def tempo(self) -> float:
+        """Of the leading action."""
+        return self.action.tempo if self.action else 0.0
+
+    @property
+    def side(self) -> Side | None:
+        """The first side that is named."""
+        return next((action.side for action in self.actions if action.side), None)
 
 
 @dataclass(frozen=True)
@@ -271,3 +349,5 @@ class PriorDefaults:
     """The form of guidance that suits the prior (see `distill.guidance`)."""
     reference_image: bool = False
     """Whether `denoise` also looks at the character at rest (`render.draw.draw_reference_image`)."""
+    actions: frozenset[str] | None = None
+    """The rows of `language.actions` that it was trained on; None where it may know any."""

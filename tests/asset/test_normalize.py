@@ -10,10 +10,11 @@ import torch
 from jigdoll.asset.load import load
 from jigdoll.asset.normalize import direction, normalize, transform_asset
 from jigdoll.errors import FileFormatError, RepairWarning
+from jigdoll.kinematics import make_skeleton
 from jigdoll.math.rotations import quaternion_to_matrix
 from jigdoll.math.transforms import apply, transform
 from jigdoll.skin.deform import deform_mesh
-from jigdoll.types import RiggedAsset
+from jigdoll.types import Mesh, RiggedAsset, Source, Weights
 
 FACING = {
     "rigged/khronos/Fox.glb": "+z",
@@ -46,6 +47,27 @@ def test_real_characters_stand_on_the_ground_and_face_forward(name: str, forward
     torch.testing.assert_close(turn @ direction(forward) / unit, torch.tensor([0.0, 0, 1]), atol=1e-4, rtol=0)
     torch.testing.assert_close(turn @ direction("+y") / unit, torch.tensor([0.0, 1, 0]), atol=1e-4, rtol=0)
     assert float(asset.mesh.vertices[:, 1].min()) == pytest.approx(0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("size", "metres"),
+    [(170.0, 1.7), (1700.0, 1.7), (25.0, 2.5), (44.0, 4.4), (0.017, 1.7), (0.003, 3.0), (19.0, 19.0), (0.03, 0.03)],
+)
+def test_only_sizes_that_no_creature_has_change_the_unit_and_that_is_said(size: float, metres: float) -> None:
+    corners = torch.tensor([[x, y, z] for x in (-0.2, 0.2) for y in (0.0, 1.0) for z in (-0.1, 0.1)])
+    faces = torch.tensor([[0, 2, 1], [1, 2, 3], [4, 5, 6], [5, 7, 6], [0, 1, 4], [1, 5, 4]])
+    skeleton = make_skeleton(("root",), (-1,), torch.eye(4)[None])
+    weights = Weights(torch.zeros(8, 1, dtype=torch.int64), torch.ones(8, 1))
+    source = Source(Path("box.glb"), "gltf", torch.eye(4), (0,), torch.eye(4)[None])
+    box = RiggedAsset("box", Mesh(corners, faces, torch.ones(8, 3)), skeleton, weights, source=source)
+    tall = transform_asset(box, torch.diag(torch.tensor([size, size, size, 1.0])))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = normalize(tall, up="+y", forward="+z")
+    assert float(made.mesh.vertices[:, 1].max()) == pytest.approx(metres, rel=1e-4)
+    said = [str(w.message) for w in caught if "no size for a creature" in str(w.message)]
+    assert made.source is not None
+    assert bool(said) == (metres != size) == any("no size for a creature" in text for text in made.source.repairs)
 
 
 def test_a_fox_of_150_units_is_taken_as_centimetres_by_name(assets_dir: Path) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jigdoll.distill.guidance import Texts, embed_texts, guide, surrogate
 from jigdoll.math.diffusion import ddim_sample, guided
-from jigdoll.types import PriorDefaults
+from jigdoll.types import PriorDefaults, Request
 
 WANTED, UNWANTED, NULL = (torch.full((1,), float(i)) for i in (1, -1, 0))
 TEXTS = Texts(WANTED, UNWANTED, NULL)
@@ -25,6 +25,9 @@ class KnownPrior:
         self.means = {i: torch.randn(1, 2, 3, 4, 3, generator=generator) for i in (-1, 0, 1)}
         self.flow = flow
         self.seen: list[tuple[Tensor, float]] = []
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        return request.prompt, self.defaults.negative_prompt
 
     def embed(self, prompt: str) -> Tensor:
         return {"": NULL, "bad": UNWANTED}.get(prompt, WANTED)

@@ -35,7 +35,7 @@ from jigdoll.distill.trajectory import curve_values, rest_on_path
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
 from jigdoll.rig.limits import compound_angles
-from jigdoll.types import Pose, PriorDefaults, RiggedAsset
+from jigdoll.types import Pose, PriorDefaults, Request, RiggedAsset
 from jigdoll.zoo.gaits import Clip, reference_clip
 
 PROMPT = "a dog walks"
@@ -56,6 +56,9 @@ class PlainPrior:
 
     device = torch.device("cpu")
     defaults = PriorDefaults("clay", 6, 12.0, 20, 16, 8.0, (0.3, 0.9), "unnatural motion", "csd")
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        return request.prompt, self.defaults.negative_prompt
 
     def embed(self, prompt: str) -> Tensor:
         return torch.tensor([{"": 0.0, "unnatural motion": -1.0}.get(prompt, 1.0)])

@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -15,9 +16,14 @@ from safetensors.torch import save_file
 
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
+from jigdoll.language import actions as rows
+from jigdoll.language import nouns
+from jigdoll.language.actions import Action
+from jigdoll.language.lexicon import lexicon
 from jigdoll.language.read import read
 from jigdoll.prior.pocket import data as pocket_data
 from jigdoll.prior.pocket import train as train_pocket
+from jigdoll.prior.pocket import vocabulary
 from jigdoll.prior.pocket.captions import HELD_OUT_SPECIES
 from jigdoll.prior.pocket.data import Recipe, draw, legs_of, long_clip, samples, spoil, take, window
 from jigdoll.prior.pocket.model import (
@@ -29,8 +35,8 @@ from jigdoll.prior.pocket.model import (
     signal_and_noise,
     to_patches,
 )
-from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
-from jigdoll.prior.pocket.text import to_ids
+from jigdoll.prior.pocket.prior import PocketPrior, facts_of, open_pocket
+from jigdoll.prior.pocket.text import is_negative, to_ids
 from jigdoll.prior.pocket.train import State, TrainConfig, diffusion_loss, focus, orthogonal
 from jigdoll.prior.sample import DECIDED, sample, sheet
 from jigdoll.splats.bind import bind
@@ -264,9 +270,9 @@ def test_a_pixel_counts_more_where_something_moves_and_one_on_average() -> None:
 def test_the_opposite_of_a_turn_is_often_the_turn_to_the_other_side() -> None:
     recipe, generator = replace(SMALL, negatives=0.0, clips_per_creature=8), torch.Generator().manual_seed(0)
     turns = [clip for clip in islice(samples(recipe, generator), 120) if clip.action.startswith("turn")]
-    sides = [(read(clip.caption).side, read(clip.opposite)) for clip in turns]
-    mirrored = [other.side != side for side, other in sides if other.side and not other.negative]
-    assert all(clip.rival == (not read(clip.opposite).negative) for clip in turns)
+    sides = [(read(clip.caption).side, clip.opposite) for clip in turns]
+    mirrored = [read(other).side != side for side, other in sides if read(other).side and not is_negative(other)]
+    assert all(clip.rival == (not is_negative(clip.opposite)) for clip in turns)
     assert len(turns) > 10 and len(mirrored) > 0.2 * len(turns) and all(mirrored)
 
 
@@ -323,17 +329,95 @@ def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:
     junk.write_bytes(b"\xff" * 100)
     save_file({"a": torch.zeros(2)}, other)
     foreign = tmp_path / "foreign.safetensors"
-    save_file({"a": torch.zeros(2)}, foreign, {"facts": json.dumps({"words": "x", "model": {}})})
+    save_file({"a": torch.zeros(2)}, foreign, {"facts": json.dumps({"vocabulary": {"concepts": [1]}, "model": {}})})
     for path, words in (
         (junk, "no weights"),
         (other, "no weights"),
-        (foreign, "other words"),
+        (foreign, "which words they were trained with"),
         (tmp_path / "no", "there are no"),
     ):
         with pytest.raises(JigdollError, match=words):
             open_pocket(path)
         with pytest.raises(JigdollError, match=words):
             State(TrainConfig(out=tmp_path / "new", model=TINY, start=path)).load()
+
+
+@pytest.fixture
+def later_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The tables of a later version: an action, words and a species more, each put before the old ones."""
+    added = {"zorgle": Action("zorgle", ("zorgle", "frobnicate"), nearest=("dance",))}
+    changes: list[tuple[dict, dict]] = [(rows.ACTIONS, added), (vocabulary.VERBS, {"zorgle": ("zorgle", "frobnicate")})]
+    changes += [(table, {"yak_o_saur": ("yakosaur",)}) for table in (nouns.NAMES, nouns.KIN)]
+    for table, more in changes:
+        old = dict(table)
+        table.clear()
+        table.update(more | old)
+    monkeypatch.setitem(nouns._FAMILY_MEMBERS, "quadruped", ("yak_o_saur", *nouns._FAMILY_MEMBERS["quadruped"]))
+    monkeypatch.setattr(vocabulary, "TRAINED_SPECIES", ("yak_o_saur", *vocabulary.TRAINED_SPECIES))
+    monkeypatch.setattr(vocabulary, "ACTIONS", ("zorgle", *vocabulary.ACTIONS))
+    lexicon.cache_clear()
+    yield
+    for table, more in changes:
+        for key in more:
+            del table[key]
+    lexicon.cache_clear()
+
+
+OLD_PROMPTS = ("a dog walks", "the t-rex veers left quickly", "unnatural motion of a fox jumping", "a man jogs", "")
+
+
+def answers(prior: PocketPrior) -> list[torch.Tensor]:
+    config = prior.net.config
+    noisy = torch.randn(1, config.frames, config.height, config.width, 3, generator=torch.Generator().manual_seed(0))
+    return prior.denoise(noisy, 0.5, [prior.embed(prompt) for prompt in OLD_PROMPTS])
+
+
+@pytest.fixture(scope="module")
+def answers_before() -> list[torch.Tensor]:
+    return answers(open_pocket())
+
+
+def test_actions_words_and_species_that_came_later_change_nothing_for_trained_weights(
+    answers_before: list[torch.Tensor], later_tables: None
+) -> None:
+    present = vocabulary.present_vocabulary()
+    assert present.concepts[0] == "species:yak_o_saur" and "frobnicate" in present.words
+    assert read("a yakosaur frobnicates").actions[0].name == "zorgle"
+    open_pocket.cache_clear()
+    prior = open_pocket()
+    assert prior.net.text.vocabulary != present
+    for before, after in zip(answers_before, answers(prior), strict=True):
+        assert torch.equal(before, after)
+    # What it never met is left out of what it is told, and its kind of body is not.
+    assert "zorgle" not in (prior.defaults.actions or ())
+    assert torch.equal(prior.embed("a yakosaur frobnicates"), prior.embed("a fox"))
+    assert prior.texts(read("a yakosaur frobnicates"))[0] == "a yakosaur dances"
+
+
+def test_embeddings_of_older_weights_are_carried_over_by_name(later_tables: None) -> None:
+    theirs, ours = open_pocket().net.text.vocabulary, vocabulary.present_vocabulary()
+    old = {name: p.detach() for name, p in open_pocket().net.state_dict().items()}
+    fresh = PocketNet(open_pocket().net.config, ours).state_dict()
+    moved = train_pocket.carried_over(old, fresh, theirs, ours)
+    for key, before, now in (
+        ("concept", theirs.concept_ids, ours.concept_ids),
+        ("word", theirs.word_ids, ours.word_ids),
+    ):
+        name = f"text.{key}.weight"
+        assert moved[name].shape == fresh[name].shape != old[name].shape
+        for word, place in now.items():
+            expected = old[name][before[word]] if word in before else fresh[name][place]
+            assert torch.equal(moved[name][place], expected), word
+
+
+def test_the_shipped_weights_say_which_words_they_know() -> None:
+    facts = facts_of()
+    assert set(facts) == {"model", "recipe", "step", "steps", "vocabulary"}
+    known = vocabulary.vocabulary_in(facts, source="shipped")
+    assert known == vocabulary.present_vocabulary()
+    can = open_pocket().defaults.actions
+    assert can is not None and {"walk", "turn", "sneak", "look_around", "hover"} <= can
+    assert not can & {"sit", "attack", "swim", "flip", "die"}
 
 
 def test_samples_hang_on_the_seed_and_the_words() -> None:

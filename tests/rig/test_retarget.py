@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from jigdoll.errors import FileFormatError, RigError
+from jigdoll.errors import FileFormatError, RepairWarning, RigError
 from jigdoll.formats import bvh, deepmimic
 from jigdoll.kinematics import forward, make_skeleton, rest_pose, rest_transforms
 from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, quaternion_to_matrix, quaternion_to_rotvec
 from jigdoll.math.transforms import transform, translation
-from jigdoll.rig.retarget import leg_length, match_limbs, retarget
+from jigdoll.rig.retarget.by_joints import leg_length, match_limbs, retarget
 from jigdoll.types import Motion, Pose, Skeleton
 
 NAMES = ("pelvis", "spine_1", "chest", "neck_1", "head", "head_tip")
@@ -235,4 +235,20 @@ def test_scales_of_the_source_turn_nothing() -> None:
     scales[:, 0], scales[:, 4, 1] = 1.3, 1.5
     scaled = replace(walk, pose=replace(walk.pose, scales=scales))
     plain = retarget(walk, skeleton, skeleton)
-    torch.testing.assert_close(retarget(scaled, skeleton, skeleton).pose.rotations, plain.pose.rotations)
+    with pytest.warns(RepairWarning, match=r"without what is scaled \(2 of \d+ joints\)"):
+        again = retarget(scaled, skeleton, skeleton)
+    torch.testing.assert_close(again.pose.rotations, plain.pose.rotations)
+
+
+def test_joints_that_move_in_their_parents_are_named_when_they_are_left_out() -> None:
+    from jigdoll.zoo.gaits import reference_motion
+    from jigdoll.zoo.skeleton import build_skeleton
+    from jigdoll.zoo.species import species_named
+
+    skeleton = build_skeleton(species_named("human"))
+    walk = reference_motion(skeleton, "walk", seconds=0.5, name="human")
+    offsets = torch.zeros(*walk.pose.rotations.shape[:-1], 3)
+    offsets[3, 5] = torch.tensor([0.0, 0.2, 0.0])
+    moved = replace(walk, pose=replace(walk.pose, offsets=offsets))
+    with pytest.warns(RepairWarning, match=rf"\(1 of \d+ joints, '{skeleton.names[5]}' by 0.2 m\)"):
+        retarget(moved, skeleton, skeleton)

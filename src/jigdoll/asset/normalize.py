@@ -1,5 +1,6 @@
 """Bring an asset into our frame (metres, +Y up, facing +Z, feet on y = 0) in a way that export can undo."""
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Literal
@@ -17,8 +18,12 @@ from jigdoll.types import Motion, Pose, RiggedAsset, Skeleton
 
 Axis = Literal["+x", "-x", "+y", "-y", "+z", "-z"]
 
-_LARGEST, _SMALLEST = 40.0, 0.02
-"""Beyond these sizes [m] a file's unit is not metres: no creature is larger than 40 m or smaller than 2 cm."""
+_LARGEST, _SMALLEST, _USUAL = 20.0, 0.02, 2.0
+"""Beyond these sizes [m] a file's unit is not metres, and the power of ten is taken that makes the body most usual.
+
+Of the 305 characters of the corpus 68 are larger than 20 units: animals drawn in tenths of a metre (a tiger of 25, a
+giraffe of 38) and a fox in centimetres.
+"""
 _SURE = 0.25
 """Below this confidence the guess of the frame is announced."""
 
@@ -40,6 +45,8 @@ def normalize(
     """The asset in our frame; `up` and `forward` name axes of the file, `scale` is metres per unit of the file."""
     if scale is not None and not 0 < scale < float("inf"):
         raise JigdollError(f"a scale of {scale:g} metres per unit makes no body; give a number above 0")
+    if not asset.has_mesh:
+        return _normalize_motion(asset, up=up, forward=forward, scale=scale)
     rest = world_rest(asset.skeleton.parents, asset.skeleton.T_parent_joint)
     guess = guess_frame(
         asset.mesh.vertices,
@@ -58,10 +65,29 @@ def normalize(
         )
     turned = apply(guess.T_world_file, asset.mesh.vertices)
     size = float((turned.amax(0) - turned.amin(0)).max())
-    unit = _unit(asset.name, size) if scale is None else scale
+    unit, repairs = _unit(asset.name, size, scale)
     lift = torch.tensor([0.0, -unit * float(turned[:, 1].min()), 0.0])
     T = transform(unit * guess.T_world_file[:3, :3], unit * guess.T_world_file[:3, 3] + lift)
-    return transform_asset(asset, T)
+    return _with_repairs(transform_asset(asset, T), repairs)
+
+
+def _normalize_motion(asset: RiggedAsset, *, up: Axis | None, forward: Axis | None, scale: float | None) -> RiggedAsset:
+    """Motion without a body: in metres, and turned only as it is told; the ground stays where the file has it."""
+    joints = world_rest(asset.skeleton.parents, asset.skeleton.T_parent_joint)[:, :3, 3]
+    size = float((joints.amax(0) - joints.amin(0)).max())
+    unit, repairs = _unit(asset.name, size, scale)
+    y = direction(up or "+y")
+    z = direction(forward) if forward is not None else direction("+z" if (up or "+y")[1] != "z" else "-y")
+    if abs(float(y @ z)) > 0.5:
+        raise JigdollError("forward and up point the same way; give two directions at a right angle")
+    turn = torch.stack([torch.linalg.cross(y, z), y, z])
+    return _with_repairs(transform_asset(asset, transform(unit * turn, torch.zeros(3))), repairs)
+
+
+def _with_repairs(asset: RiggedAsset, repairs: tuple[str, ...]) -> RiggedAsset:
+    if asset.source is None or not repairs:
+        return asset
+    return replace(asset, source=replace(asset.source, repairs=(*asset.source.repairs, *repairs)))
 
 
 def transform_asset(asset: RiggedAsset, T_new_old: Float[Tensor, "4 4"]) -> RiggedAsset:
@@ -97,18 +123,16 @@ def _transform_motion(motion: Motion, turn: Float[Tensor, "3 3"], unit: float) -
     return replace(motion, pose=Pose(unit * pose.root @ turn.T, pose.rotations, offsets, pose.scales))
 
 
-def _unit(name: str, size: float) -> float:
+def _unit(name: str, size: float, scale: float | None) -> tuple[float, tuple[str, ...]]:
     """Metres per unit: 1 for anything that could be a creature in metres, else the power of ten that makes it one."""
+    if scale is not None:
+        return scale, ()
     if _SMALLEST <= size <= _LARGEST or size <= 0:
-        return 1.0
-    unit = 1.0
-    while size * unit > _LARGEST:
-        unit /= 100.0
-    while size * unit < _SMALLEST:
-        unit *= 10.0
-    warnings.warn(
-        f"{name}: {size:.3g} units is no size for a creature in metres; taken as {unit:g} m a unit (--scale overrules)",
-        RepairWarning,
-        stacklevel=3,
+        return 1.0, ()
+    unit = 10.0 ** -round(math.log10(size / _USUAL))
+    repair = (
+        f"{size:.3g} units is no size for a creature in metres; taken as {unit:g} m a unit, "
+        f"which makes {size * unit:.2g} m (--scale overrules)"
     )
-    return unit
+    warnings.warn(f"{name}: {repair}", RepairWarning, stacklevel=4)
+    return unit, (repair,)

@@ -1,6 +1,5 @@
 """The command line: one typed function per verb."""
 
-import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.prior import prior, prior_info, prior_sample
+from jigdoll.cli.read import read
 from jigdoll.cli.shared import Json, console, escaped, show_warning
 from jigdoll.cli.track import track
 from jigdoll.cli.zoo import zoo, zoo_list, zoo_make, zoo_sheet
@@ -46,7 +46,9 @@ def doctor(*, as_json: Json = False) -> None:
 
     findings = diagnose()
     if as_json:
-        sys.stdout.write(json.dumps(findings, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(findings) + "\n")
     else:
         table = Table("part", "state", "for")
         for finding in findings:
@@ -60,6 +62,7 @@ def doctor(*, as_json: Json = False) -> None:
 
 VERBS: dict[str, Callable[..., None]] = {
     "animate": animate,
+    "read": read,
     "inspect": inspect,
     "convert": convert,
     "render": render,

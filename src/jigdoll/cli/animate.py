@@ -29,6 +29,7 @@ def animate(
     fps: float = 24.0,
     character_seed: int = 0,
     physics: bool = False,
+    anyway: bool = False,
     paper: bool = False,
     settings: Options = AnimateOptions(),
     up: Up = None,
@@ -51,6 +52,7 @@ def animate(
         fps: Frames per second of the clip.
         character_seed: Another one gives another individual of a built-in character.
         physics: Let simulated bodies perform the clip afterwards (minutes; needs the physics extra).
+        anyway: Go on with an action that is not known: the nearest one is taken in its place.
         paper: The recipe of the AKD paper as it stands, with its constants; further options change it.
     """
     from jigdoll import pipeline
@@ -59,12 +61,13 @@ def animate(
         if character is not None or prompt is not None:
             raise JigdollError("--resume takes words, character and settings from the folder; leave the others out")
         character, prompt, options = options_of(resume)
+        options["anyway"] = True  # what has begun was allowed
         out = resume
     else:
         character, prompt = who_and_what(character, prompt)
         out = out or Path("animations") / pipeline.folder_name(character, prompt)
         options: dict[str, Any] = {"prior": prior, "device": device, "offload": offload, "vae_frames": vae_frames}
-        options |= {"fps": fps, "character_seed": character_seed, "physics": physics}
+        options |= {"fps": fps, "character_seed": character_seed, "physics": physics, "anyway": anyway}
         options |= {"settings": changed(paper_options(), settings) if paper else settings}
         options |= {"axes": pipeline.AxisHints(up, forward, scale)}
     try:

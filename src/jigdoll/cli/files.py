@@ -1,6 +1,5 @@
 """Verbs on files: inspect, convert, render."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from jigdoll.cli.shared import (
     is_motion_file,
     motion_of,
     open_character,
+    open_clips,
     progress_bar,
     said,
 )
@@ -42,7 +42,9 @@ def inspect(
 
     facts = inspect_file(file, up=up, forward=forward, scale=scale)
     if as_json:
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(facts) + "\n")
     else:
         print_facts(facts)
 
@@ -62,12 +64,13 @@ def convert(
     scale: Scale = None,
     fresh: bool = False,
 ) -> None:
-    """Write a character (a file or zoo:NAME) in another format, with its clips.
+    """Write a character (a file or zoo:NAME) or motion alone in another format, with its clips.
 
     Args:
-        source: A character file, or zoo:NAME.
+        source: A character file, zoo:NAME, or a file of motion (BVH, glTF or FBX without a mesh, FILE.zip:NAME).
         target: What to write: .glb, .bvh, .usd, .usda, .usdc.
-        clip: Only this clip (BVH and USD hold one), by name or a part of it; or a motion file to retarget.
+        clip: Only this clip (BVH and USD hold one), by name or a part of it; or a motion file to retarget, whose clip
+            may be named as FILE:CLIP.
         clips: Whether clips are written at all.
         fps: Frames per second of the written clips.
         in_place: Take the steady travel out.
@@ -77,7 +80,7 @@ def convert(
     """
     from jigdoll.export import ExportOptions, save
 
-    asset = open_character(source, up=up, forward=forward, scale=scale, fps=fps or 30.0)
+    asset = open_clips(source, up=up, forward=forward, scale=scale, fps=fps or 30.0)
     foreign = clip is not None and is_motion_file(asset, clip)
     fresh = fresh or (not foreign and (clip is not None or not clips or fps is not None or in_place or loop))
     kept = keeps_original(asset, target) and not fresh
@@ -164,6 +167,8 @@ def print_facts(facts: dict[str, Any]) -> None:
     from rich.table import Table
 
     out = console()
+    if "mesh" not in facts:
+        out.print("motion alone: no mesh in the file", style="yellow", highlight=False)
     table = Table(show_header=False, title=f"{escaped(facts['file'])}  ({facts['bytes'] / 1e6:.2f} MB)")
     if "mesh" in facts:
         mesh = facts["mesh"]

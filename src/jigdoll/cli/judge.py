@@ -1,6 +1,5 @@
 """The verb judge: what the metrics say about a clip."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,6 +55,7 @@ def judge(
         seconds: Length of a gait.
     """
     from jigdoll.formats.files import write_bytes
+    from jigdoll.formats.json_text import json_text
     from jigdoll.judge import as_dict
     from jigdoll.judge import judge as measure
     from jigdoll.physics.bodies import make_bodies
@@ -69,7 +69,7 @@ def judge(
     reference = None if against is None else clip_or_gait(asset, against, fps=fps, seconds=seconds)
     bodies = make_bodies(asset) if physics else None
     verdict = measure(asset, motion, reference=reference, bodies=bodies)
-    text = json.dumps(as_dict(verdict), indent=2) + "\n"
+    text = json_text(as_dict(verdict)) + "\n"
     if json_to is not None and str(json_to) == "-":
         sys.stdout.write(text)
     else:

@@ -1,6 +1,5 @@
 """Verbs on the video priors: prior info and prior sample."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -21,20 +20,22 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     """
     from rich.table import Table
 
-    from jigdoll.language.lexicon import VERBS
     from jigdoll.prior.pocket.prior import facts_of, weights_path
+    from jigdoll.prior.pocket.vocabulary import VERBS
     from jigdoll.prior.prior_diffusers.catalogue import CATALOGUE
 
     facts, path = facts_of(weights), weights_path(weights)
     if as_json:
         facts |= {"actions": sorted(VERBS), "bytes": path.stat().st_size}
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(facts) + "\n")
         return
     model, recipe = facts["model"], facts["recipe"]
     table = Table("pocket", "", title="The embedded prior", show_header=False)
     video = f"{model['frames']} frames of {model['width']} x {model['height']} at {model['fps']:g} per second"
     table.add_row("video", video)
-    table.add_row("weights", f"{path.stat().st_size / 1e6:.1f} MB, {_steps(facts)} steps")
+    table.add_row("weights", f"{path.stat().st_size / 1e6:.1f} MB, {facts['steps']} steps")
     table.add_row("network", f"{model['layers']} layers of width {model['dim']}")
     table.add_row("actions", " ".join(sorted(VERBS)))
     table.add_row("never seen in training", " ".join(recipe["held_out"]))
@@ -45,11 +46,6 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     for name, entry in CATALOGUE.items():
         table.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
     console().print(table)
-
-
-def _steps(facts: dict) -> int:
-    """Of training, together with that of the weights which it began with."""
-    return facts["step"] + (_steps(facts["before"]) if facts.get("before") else 0)
 
 
 def prior_sample(
@@ -82,8 +78,7 @@ def prior_sample(
     """
     from jigdoll.errors import JigdollError
     from jigdoll.formats import video
-    from jigdoll.language.read import explain, read
-    from jigdoll.prior.pocket.captions import negative_of
+    from jigdoll.language import explain, read
     from jigdoll.prior.pocket.prior import open_pocket
     from jigdoll.prior.sample import reference_image_of, sample, sheet
     from jigdoll.zoo.from_text import character_from_text
@@ -92,12 +87,12 @@ def prior_sample(
     for name, value in (("count", count), ("steps", steps), ("scale", scale)):
         if value < 1:
             raise JigdollError(f"--{name} is at least 1, not {value}")
-    remark = explain(read(prompt))
+    pocket, request = open_pocket(weights), read(prompt)
+    remark = explain(request, pocket.defaults.actions)
     if remark:
         console(error=True).print(f"[yellow]note:[/] {escaped(remark)}", highlight=False, soft_wrap=True)
-    against = negative_of(prompt) if negative is None else negative
-    pocket = open_pocket(weights)
-    named = not words_only and read(prompt).noun is not None
+    against = pocket.texts(request)[1] if negative is None else negative
+    named = not words_only and request.noun is not None
     reference_image = reference_image_of(character_from_text(prompt), pocket) if named else None
     with progress_bar() as progress:
         videos = sample(

@@ -34,22 +34,33 @@ def open_character(
     return load(Path(source), up=up, forward=forward, scale=scale, fps=fps)
 
 
+def open_clips(
+    source: str, *, up: Axis | None, forward: Axis | None, scale: float | None, fps: float = 30.0
+) -> "RiggedAsset":
+    """A character, or motion alone: a BVH file, a glTF or FBX file without a mesh, one clip as FILE:CLIP."""
+    if source.startswith("zoo:"):
+        return open_character(source, up=up, forward=forward, scale=scale, fps=fps)
+    from jigdoll.asset.load import load_clips
+
+    return load_clips(source, up=up, forward=forward, scale=scale, fps=fps)
+
+
 def clip_for(asset: "RiggedAsset", clip: str, *, fps: float) -> "Motion":
     """A clip of the asset by name, or the clip of another file brought onto the asset's skeleton."""
-    from jigdoll.asset.load import find_clip, load_motion
+    from jigdoll.asset.load import find_clip, load_clips
     from jigdoll.rig.retarget import retarget
 
     if is_motion_file(asset, clip):
-        skeleton, motion = load_motion(Path(clip), fps=fps)
-        return retarget(motion, skeleton, asset.skeleton)
+        source = load_clips(clip, fps=fps)
+        return retarget(find_clip(source), source, asset)
     return find_clip(asset, clip)
 
 
 def is_motion_file(asset: "RiggedAsset", clip: str) -> bool:
-    """Whether the word names a file rather than one of the asset's clips."""
-    from jigdoll.asset.load import MOTION_SUFFIXES
+    """Whether the word names a file (or FILE:CLIP) rather than one of the asset's clips."""
+    from jigdoll.asset.load import MOTION_SUFFIXES, split_clip
 
-    return Path(clip).suffix.lower() in MOTION_SUFFIXES and clip not in asset.clips
+    return split_clip(clip)[0].suffix.lower() in MOTION_SUFFIXES and clip not in asset.clips
 
 
 def clips_that_fit(asset: "RiggedAsset", target: Path) -> "list[Motion]":

@@ -1,6 +1,5 @@
 """The verb track: a clip becomes one that a simulated body can perform."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +96,9 @@ def track(
             write_report(html, asset, done.motion, verdict=verdict, losses={"tracking": done.losses}, progress=progress)
     facts = _facts(done, verdict)
     if as_json:
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(facts) + "\n")
     else:
         _print(facts)
     said(save(out, asset, [done.motion]), f"{100 * done.error:.1f} % of the body's length off the clip")

@@ -1,6 +1,5 @@
 """Verbs on the built-in characters: zoo list, zoo make, zoo sheet."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -27,7 +26,9 @@ def zoo_list(*, as_json: Json = False) -> None:
         skeleton = build_skeleton(species_named(name))
         rows.append({"name": name, "joints": len(skeleton), "actions": list(actions(skeleton))})
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        from jigdoll.formats.json_text import json_text
+
+        sys.stdout.write(json_text(rows) + "\n")
         return
     table = Table("name", "joints", "actions", title=f"{len(rows)} built-in characters")
     for row in rows:

@@ -8,7 +8,7 @@ import torch
 from jigdoll.formats.joints import free_skeleton, unique_names
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.math.transforms import polar, split_scale
-from jigdoll.types import Motion, Pose, Skeleton
+from jigdoll.types import Mesh, Motion, Pose, RiggedAsset, Skeleton, Source, Weights
 
 _NEGLIGIBLE_OFFSET = 1e-6
 _NEGLIGIBLE_SCALE = 1e-5
@@ -28,6 +28,13 @@ def skeleton_of(names: Sequence[str], parents: tuple[int, ...], rest: np.ndarray
     """A skeleton from rigid world transforms of its joints; double names get a number."""
     T_parent_joint = torch.from_numpy(local_transforms(parents, rest))
     return free_skeleton(unique_names(names), parents, T_parent_joint)
+
+
+def motion_asset(name: str, skeleton: Skeleton, clips: dict[str, Motion], source: Source | None = None) -> RiggedAsset:
+    """An asset of a file that holds motion and no body: its mesh is empty."""
+    mesh = Mesh(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.int64), torch.zeros(0, 3))
+    weights = Weights(torch.zeros(0, 1, dtype=torch.int64), torch.zeros(0, 1))
+    return RiggedAsset(name, mesh, skeleton, weights, clips, source)
 
 
 def local_transforms(parents: tuple[int, ...], world: np.ndarray) -> np.ndarray:

@@ -47,6 +47,11 @@ def write(path: str | os.PathLike[str], asset: RiggedAsset, motion: Motion | Non
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise FileFormatError(f"{path}: USD files end in {', '.join(_SUFFIXES)}; choose one of these")
+    if not asset.has_mesh:
+        raise FileFormatError(
+            f"{path}: {asset.name} is motion without a body, which a character in USD needs; "
+            "write .bvh or .glb, or give a character and use this as its clip"
+        )
     if motion is not None and not all(bool(torch.isfinite(x).all()) for x in (motion.pose.root, motion.pose.rotations)):
         raise FileFormatError(f"{path}: the motion {motion.name!r} holds NaN or infinity; nothing was written")
     with atomic_write(path) as temporary:

@@ -10,7 +10,8 @@ from numpy import ndarray
 from scipy.spatial import KDTree
 
 from jigdoll.kinematics import rest_transforms
-from jigdoll.rig.limbs import find_limbs, read_name
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.names import read_name
 from jigdoll.types import Limb, RiggedAsset, Skeleton
 
 ANKLE = 0.3

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from jigdoll.errors import JigdollError
 from jigdoll.judge import cycle, smoothness
 from jigdoll.judge.anatomy import Body, study
 from jigdoll.judge.bones import limit_violations, self_intersection
@@ -140,6 +141,8 @@ def judge(
     `ground` is the height of the floor [m], world. A body without legs is judged without the metrics of feet. With the
     asset's rigid `bodies` the forces that the clip would need are measured as well, on a floor with that friction.
     """
+    if not asset.has_mesh:
+        raise JigdollError(f"{asset.name}: motion without a body cannot be judged; retarget it to a character first")
     beside = None if reference is None else judge(asset, reference, bodies=bodies, friction=friction, ground=ground)
     physical = None
     if bodies is not None and len(motion) >= 4:

@@ -1,1 +1,6 @@
-"""What words mean: actions, nouns, looks, and one reading of a sentence."""
+"""Words only: what a sentence asks for."""
+
+from jigdoll.language.explain import explain, require_actions
+from jigdoll.language.read import read, read_name
+
+__all__ = ["explain", "read", "read_name", "require_actions"]

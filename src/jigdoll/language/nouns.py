@@ -79,6 +79,18 @@ KIN: dict[str, tuple[str, ...]] = {
         *("orangutan", "bigfoot", "yeti", "minotaur", "demon", "angel", "teacher", "student", "businessman"),
         *("lady", "gentleman", "archer", "barbarian", "mannequin", "adult", "people", "grandmother", "grandfather"),
         *("guard", "player", "actor", "sailor", "caveman", "goddess", "god", "scientist", "worker", "builder"),
+        *("jogger", "ballerina", "gymnast", "thief", "acrobat", "swimmer", "climber", "walker", "skater", "fighter"),
+        *("burglar", "robber", "spy", "assassin", "hunter", "fisherman", "wrestler", "footballer", "goalkeeper"),
+        *("soccer player", "basketball player", "martial artist", "cheerleader", "waiter", "waitress", "bandit"),
+        *("mother", "father", "mom", "dad", "brother", "sister", "friend", "grandma", "grandpa", "bride", "priest"),
+        *("nun", "gladiator", "sorcerer", "sorceress", "mage", "paladin", "druid", "cop", "police officer", "officer"),
+        *("detective", "agent", "musician", "singer", "guitarist", "drummer", "conductor", "magician", "mime"),
+        *("tourist", "traveler", "hiker", "skier", "surfer", "cyclist", "biker", "rider", "driver", "mechanic"),
+        *("carpenter", "painter", "artist", "lawyer", "boss", "manager", "office worker", "fellow", "dude", "bloke"),
+        *("lad", "blacksmith", "lumberjack", "miner", "gardener", "drunkard", "beggar", "patient", "speaker"),
+        *("tightrope walker", "karate master", "ballet dancer", "fencer", "swordsman", "actress", "servant", "slave"),
+        *("superheroine", "werecat", "mermaid", "fairy", "satyr", "faun", "harpy", "cultist", "peasant", "nobleman"),
+        *("stuntman", "stranger", "jester", "rogue", "wanderer", "butler", "maid", "passenger", "customer", "shopper"),
     ),
     "child": ("baby", "dwarf", "goblin", "gnome", "hobbit", "imp", "doll", "puppet", "teenager", "leprechaun"),
     "robot": ("mech", "cyborg", "automaton", "golem", "machine", "terminator", "stormtrooper", "snowman"),
@@ -162,10 +174,26 @@ _FAMILY_MEMBERS: dict[BodyFamily, tuple[str, ...]] = {
     "spider": ("spider",),
 }
 
-HEAVY = ("elephant", "rhino", "hippo", "mammoth")
-"""Whose fastest gait is a quick walk."""
-HOPPERS = ("kangaroo", "wallaby")
-"""Who has no walk: both legs go at once."""
+HEAVY = ("elephant", "rhino")
+"""Species whose fastest gait is a quick walk."""
+HOPPERS = ("kangaroo",)
+"""Species that have no walk: both legs go at once."""
+FLIGHTLESS = ("ostrich", "penguin", "emu", "chicken", "hen", "rooster", "chick", "rhea", "cassowary", "dodo", "chocobo")
+"""Who has wings and does not fly."""
+
+PRONOUNS: tuple[str, ...] = ("he", "she", "someone", "somebody", "anyone", "everyone", "everybody", "we", "i")
+"""Words for a person where no noun names one."""
+
+BODILESS: dict[str, tuple[str, ...]] = {
+    "fish": (
+        *("fish", "shark", "whale", "dolphin", "salmon", "goldfish", "orca", "ray", "manta ray", "eel", "carp", "tuna"),
+        *("seahorse", "jellyfish", "koi", "clownfish", "piranha", "trout"),
+    ),
+    "snake": ("snake", "cobra", "python", "viper", "worm", "serpent", "rattlesnake", "anaconda", "caterpillar", "slug"),
+    "seal": ("seal", "walrus", "sea lion"),
+    "bat": ("bat", "vampire bat", "pterodactyl", "pterosaur"),
+}
+"""Creatures that no built-in body comes near to, by how they are built."""
 
 GENERIC: tuple[str, ...] = ("creature", "animal", "character", "figure", "being", "monster", "beast", "critter")
 """Words for any body."""
@@ -182,7 +210,6 @@ _IRREGULAR = {
     "person": "persons",
     "calf": "calves",
     "elf": "elves",
-    "dwarf": "dwarves",
     "louse": "lice",
     "guy": "guys",
     "boy": "boys",
@@ -192,6 +219,10 @@ _IRREGULAR = {
     "hero": "heroes",
     "mosquito": "mosquitoes",
     "buffalo": "buffaloes",
+    "thief": "thieves",
+    "fish": "fish",
+    "shark": "sharks",
+    "dwarf": "dwarves",
 }
 
 

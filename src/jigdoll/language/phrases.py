@@ -1,36 +1,53 @@
-"""Known words and phrases in a sentence, however they are spelled."""
+"""Sentences cut into words, and known phrases found in them however they are spelled."""
 
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 Meaning = TypeVar("Meaning")
 
-LONGEST = 5
+LONGEST = 7
 """Words in the longest phrase that is looked for."""
-_DIGITS = {"2": "two", "4": "four", "6": "six", "8": "eight"}
+BREAK = ","
+"""The token that stands for a comma, a colon or a semicolon."""
+_DIGITS = {"2": "two", "3": "three", "4": "four", "5": "five", "6": "six", "8": "eight", "10": "ten"}
 
 
-def tokens_of(sentence: str) -> list[str]:
-    """The words of a sentence in lower case, without punctuation, hyphens and possessives."""
-    plain = re.sub(r"['’]s?\b", "", sentence.lower()).replace("_", " ")
-    words: list[str] = re.findall(r"\w+", plain)
-    return [_DIGITS.get(word, word) for word in words]
+@dataclass(frozen=True)
+class Found(Generic[Meaning]):
+    """A piece of a sentence."""
+
+    form: str
+    meaning: Meaning | None
+    """None where the word is not known."""
+    after_break: bool = False
+    """Whether a comma stands before it."""
 
 
-def find_phrases(tokens: list[str], known: Mapping[str, Meaning]) -> tuple[list[tuple[str, Meaning]], list[str]]:
-    """Known phrases in order with their meanings, the longest first where several fit, and the words left over."""
-    found: list[tuple[str, Meaning]] = []
-    rest: list[str] = []
-    place = 0
+def tokens_of(sentence: str, *, breaks: bool = False) -> list[str]:
+    """The words of a sentence in lower case, without hyphens and possessives; with `breaks` commas are kept."""
+    plain = re.sub(r"['’](?:s\b)?", "", sentence.lower()).replace("_", " ")
+    words: list[str] = re.findall(r"\w+|[,;:]" if breaks else r"\w+", plain)
+    return [BREAK if word in ",;:" else _DIGITS.get(word, word) for word in words]
+
+
+def find_phrases(tokens: list[str], known: Mapping[str, Meaning]) -> list[Found[Meaning]]:
+    """The pieces of a sentence in order: known phrases, the longest first where several fit, and unknown words."""
+    found: list[Found[Meaning]] = []
+    place, after_break = 0, False
     while place < len(tokens):
+        if tokens[place] == BREAK:
+            place, after_break = place + 1, True
+            continue
         for length in range(min(LONGEST, len(tokens) - place), 0, -1):
             form = " ".join(tokens[place : place + length])
             if form in known:
-                found.append((form, known[form]))
+                found.append(Found(form, known[form], after_break))
                 place += length
                 break
         else:
-            rest.append(tokens[place])
+            found.append(Found(tokens[place], None, after_break))
             place += 1
-    return found, rest
+        after_break = False
+    return found

@@ -27,7 +27,7 @@ from jigdoll.render.ground import (
 from jigdoll.render.mesh import Look, render_mesh
 from jigdoll.render.motion_colors import LegSplats, by_motion, heading_of, in_clay
 from jigdoll.render.rasterizer import default_rasterizer
-from jigdoll.rig.limbs import read_name
+from jigdoll.rig.names import read_name
 from jigdoll.skin.deform import deform, deform_mesh
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms

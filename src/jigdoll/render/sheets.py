@@ -56,6 +56,8 @@ def film(
     target = Path(target)
     if target.suffix.lower() not in (".mp4", ".gif", ".webp", ".png"):
         raise JigdollError(f"{target.name}: films are .mp4, .gif or .webp, contact sheets .png")
+    if not asset.has_mesh:
+        raise JigdollError(f"{asset.name}: motion without a body cannot be drawn; retarget it to a character first")
     if frames < 1:
         raise JigdollError(f"a contact sheet needs at least one picture, not {frames}")
     style = ClipStyle(
@@ -152,11 +154,11 @@ def _x_ray(asset: RiggedAsset, *, azimuth: float, size: int) -> np.ndarray:
 def _test_bends(asset: RiggedAsset, *, most: int = 4) -> list[tuple[str, Pose]]:
     """One joint bent by 45 degrees in each of a few limbs: knees and elbows first, then necks and tails."""
     skeleton = asset.skeleton
-    order = {"leg": 0, "arm": 1, "wing": 1, "head": 2, "tail": 3, "spine": 4}
+    order = {"leg": 0, "arm": 1, "wing": 1, "fin": 1, "head": 2, "tail": 3, "spine": 4}
     limbs = [limb for limb in find_limbs(skeleton) if limb.side != "right" and len(limb.joints) > 1]
     bends = []
     for limb in sorted(limbs, key=lambda limb: order[limb.kind]):
-        joint = limb.joints[1] if limb.kind in ("leg", "arm", "wing") else limb.joints[0]
+        joint = limb.joints[1] if limb.kind in ("leg", "arm", "wing", "fin") else limb.joints[0]
         low, high = skeleton.limits[joint, 0].tolist()
         angle = (1.0 if high >= -low else -1.0) * torch.pi / 4
         pose = rest_pose(skeleton)

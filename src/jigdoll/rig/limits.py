@@ -71,6 +71,7 @@ _CHAINS: dict[str, tuple[tuple[Role, ...], Role, tuple[Role, ...]]] = {
     "tail": ((), "tail", ()),
     "head": ((), "neck", ("head",)),
     "wing": (("wing_shoulder",), "wing_hinge", ()),
+    "fin": (("wing_shoulder",), "wing_hinge", ()),
     "arm": (("shoulder", "elbow"), "wrist", ()),
     "leg": (("hip", "knee"), "knee", ("ankle", "toe")),
 }

@@ -1,9 +1,9 @@
-"""Rigs whose feet hang on control bones, seen as if every limb were whole.
+"""The working copy of a rig: whole limbs, a root in the body, a tip on every bone, a rest pose that stands, limits.
 
 Artists' tools pose a leg from a foot that hangs on the root, and the baked file keeps that tree: its legs end at the
-shin. Here such bones are put under the limb whose end they continue, in a working copy of the character; weightless
-handles above the body are left out, and a rest pose that does not stand is taken from a clip that does. World
-transforms carry over exactly in both directions, so a clip of the copy is a clip of the file.
+shin. Here such bones are put under the limb whose end they continue; control bones and weightless roots are left out;
+a bone that ends in flesh gets a tip where the flesh ends; a rest pose that does not stand is taken from an idle clip
+that does. World transforms carry over exactly in both directions, so a clip of the copy is a clip of the file.
 """
 
 import warnings
@@ -11,19 +11,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
 
 from jigdoll.errors import RepairWarning, RigError
 from jigdoll.formats.joints import free_skeleton
 from jigdoll.formats.rest import local_transforms, rigid_rest, world_to_motion
 from jigdoll.kinematics import motion_to_world, rest_transforms
 from jigdoll.math.transforms import apply
-from jigdoll.rig.limbs import find_limbs, read_name
+from jigdoll.rig.flesh import Flesh, flesh_of
+from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.limits import with_default_limits
+from jigdoll.rig.names import read_name
 from jigdoll.types import Limb, Motion, RiggedAsset, Skeleton, Weights
 
 _STANDING = 0.6
 """A leg stands where its foot is at least this share of its length below its hip."""
-_CALM = ("idle", "stand", "rest", "pose", "walk")
-"""Clips that are likely to begin on their feet, the likeliest first."""
+_CALM = ("idle", "bind", "t-pose", "tpose", "t_pose", "a-pose", "stand", "rest", "pose", "breath", "swim", "walk")
+"""Clips that are likely to begin at rest, the likeliest first; no other clip may lend its first frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,80 +38,147 @@ class Reparented:
     asset: RiggedAsset
     original: RiggedAsset
     joints: tuple[int, ...]
-    """The original's joint behind each joint of the copy."""
+    """The original's joint behind each joint of the copy; -1 for tips that were added."""
     repairs: tuple[str, ...]
-    """What was done; empty where the rig was whole and the copy is the original."""
+    """What was done that an artist would want to know."""
+
+    @property
+    def same_tree(self) -> bool:
+        """Whether the copy has the original's joints and rest pose, so that clips fit both as they are."""
+        return self.asset.skeleton.T_parent_joint is self.original.skeleton.T_parent_joint
+
+
+@dataclass(frozen=True, eq=False)
+class _Tree:
+    """The joints of a copy: names, parents (indices into this tree), world rest, and the original's joint of each."""
+
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+    world: Float[ndarray, "joints 4 4"]
+    joints: tuple[int, ...]
 
 
 def reparent(asset: RiggedAsset) -> Reparented:
-    """The character with its stray feet and hands under the limbs they belong to; each change is a RepairWarning."""
-    skeleton = asset.skeleton
-    weight = _carried(asset)
-    changed = new_parents(skeleton, weight)
-    repairs = [f"{skeleton.names[j]} hangs on {skeleton.names[p]} now" for j, p in changed.items()]
-    parents = [changed.get(j, p) for j, p in enumerate(skeleton.parents)]
-    handles = _handles(parents, weight) if changed else []
-    if handles:
-        repairs.append(f"{', '.join(skeleton.names[j] for j in handles)} carried nothing and stay outside")
-    world = rest_transforms(skeleton).double().numpy()
-    order = _tree_order(parents, outside=set(handles))
-    whole = replace(skeleton, names=_names(skeleton, changed))
+    """The character as all verbs work on it; each change that matters to an artist is a RepairWarning."""
+    flesh = flesh_of(asset)
+    tree, repairs = _whole_tree(asset.skeleton, flesh)
     standing = None
-    if not _stands(_skeleton(whole, parents, order, world)):
-        standing = _standing_clip(asset, whole, parents, order)
+    if not _stands(tree, flesh):
+        standing = _standing_clip(asset, tree, flesh)
         if standing is not None:
             repairs.append(f"the rest pose does not stand; it is the first frame of {standing.name!r} now")
-    if not repairs:
-        return Reparented(asset, asset, tuple(range(len(skeleton))), ())
-    warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=2)
-    copy = _copy(asset, whole, parents, order, standing)
-    return Reparented(copy, asset, tuple(order), tuple(repairs))
+    if repairs:
+        warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=2)
+    plain = standing is None and tree.joints == tuple(range(len(asset.skeleton)))
+    if plain and tree.parents == asset.skeleton.parents:
+        skeleton = _with_limits(asset.skeleton, flesh)
+        copy = asset if skeleton is asset.skeleton else replace(asset, skeleton=skeleton)
+        return Reparented(copy, asset, tree.joints, tuple(repairs))
+    return _copied(asset, tree, standing, flesh, repairs)
 
 
 def to_original(reparented: Reparented, motion: Motion) -> Motion:
-    """A clip of the copy as a clip of the original; handles that were left out travel along over the ground."""
-    if not reparented.repairs:
+    """A clip of the copy as a clip of the original; controls that were left out travel along over the ground."""
+    if reparented.same_tree:
         return motion
     skeleton = reparented.original.skeleton
     rest = rest_transforms(skeleton).double().numpy()
     world = np.tile(rest, (len(motion), 1, 1, 1))
     world[:, :, [0, 2], 3] += motion.pose.root.double().numpy()[:, None, [0, 2]]
     stretch, _ = _stretch(reparented)
-    world[:, list(reparented.joints)] = motion_to_world(reparented.asset.skeleton, motion) @ stretch
+    own = [i for i, j in enumerate(reparented.joints) if j >= 0]
+    moved = motion_to_world(reparented.asset.skeleton, motion)[:, own] @ stretch[own]
+    world[:, [reparented.joints[i] for i in own]] = moved
     return _motion(skeleton, rest, world, motion)
 
 
 def to_reparented(reparented: Reparented, motion: Motion) -> Motion:
     """A clip of the original as a clip of the copy."""
-    if not reparented.repairs:
+    if reparented.same_tree:
         return motion
-    world = motion_to_world(reparented.original.skeleton, motion)[:, list(reparented.joints)]
-    _, inverse = _stretch(reparented)
     skeleton = reparented.asset.skeleton
-    return _motion(skeleton, rest_transforms(skeleton).double().numpy(), world @ inverse, motion)
+    rest = rest_transforms(skeleton).double().numpy()
+    _, inverse = _stretch(reparented)
+    original = motion_to_world(reparented.original.skeleton, motion)
+    world = np.empty((len(motion), len(skeleton), 4, 4))
+    for i, (joint, parent) in enumerate(zip(reparented.joints, skeleton.parents, strict=True)):
+        if joint >= 0:
+            world[:, i] = original[:, joint] @ inverse[i]
+        else:  # a tip moves with its bone
+            world[:, i] = world[:, parent] @ np.linalg.inv(rest[parent]) @ rest[i]
+    return _motion(skeleton, rest, world, motion)
 
 
-def new_parents(skeleton: Skeleton, weight: np.ndarray) -> dict[int, int]:
+# The tree
+
+
+def _whole_tree(skeleton: Skeleton, flesh: Flesh) -> tuple[_Tree, list[str]]:
+    """The joints of the copy, and what was changed."""
+    names = list(skeleton.names)
+    world = rest_transforms(skeleton).double().numpy()
+    changed = new_parents(skeleton, flesh)
+    repairs = [f"{names[j]} hangs on {names[p]} now" for j, p in changed.items()]
+    parents = [changed.get(j, p) for j, p in enumerate(skeleton.parents)]
+    for joint, parent in changed.items():
+        if read_name(names[joint]).ignored:  # a control that is a foot now is called one
+            names[joint] = f"{names[parent]}_foot"
+    outside = _controls(skeleton, parents, flesh)
+    parents, outside = _rooted(parents, outside, flesh)
+    if outside:
+        repairs.append(f"{', '.join(skeleton.names[j] for j in sorted(outside))} carried nothing and stay outside")
+    order = _tree_order(parents, outside=outside)
+    place = {joint: i for i, joint in enumerate(order)}
+    above = [place.get(parents[joint], -1) for joint in order]
+    rest, kept = list(world[order]), [names[j] for j in order]
+    joints = list(order)
+    for i, joint in enumerate(order):
+        leaf = i not in above
+        tip = flesh.tips.get(joint) if leaf else None
+        if tip is not None:
+            at = world[joint].copy()
+            at[:3, 3] = tip
+            rest.append(at)
+            above.append(i)
+            joints.append(-1)
+            kept.append(_free_name(f"{names[joint]}_tip", kept))
+    tree = _Tree(tuple(kept), tuple(above), np.stack(rest), tuple(joints))
+    return tree, repairs
+
+
+def _free_name(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def new_parents(skeleton: Skeleton, flesh: Flesh) -> dict[int, int]:
     """The joint that each stray bone continues: the end of the nearest limb on its side that ends before it.
 
-    A stray is a sided joint that moves skin, belongs to no limb and hangs on the root or on a weightless joint.
+    A stray is a bone beside the middle that moves skin, hangs on the root or on weightless joints below it, and is much
+    shorter than the limb that it continues.
     """
-    limbs = [limb for limb in find_limbs(skeleton) if limb.kind in ("leg", "arm")]
+    limbs = [limb for limb in find_limbs(skeleton, flesh.sheets) if limb.kind in ("leg", "arm")]
     points = rest_transforms(skeleton)[:, :3, 3].double().numpy()
-    taken = {j for limb in limbs for j in limb.joints}
-    below = _subtree_weight(skeleton, weight)
+    below = _subtree_weight(skeleton.parents, flesh.weight)
     size = float(np.ptp(points, axis=0).max())
     distance: dict[tuple[int, int], float] = {}
-    for joint, parent in enumerate(skeleton.parents):
-        loose = parent >= 0 and (parent == 0 or weight[parent] == 0) and joint not in taken and below[joint] > 0
-        side = read_name(skeleton.names[joint]).side
-        if not loose or side is None or read_name(skeleton.names[parent]).side is not None:
+    for joint in range(1, len(skeleton)):
+        above = _above(skeleton, joint)
+        loose = below[joint] > 0 and not any(flesh.weight[j] > 0 for j in above[:-1])
+        off = float(points[joint, 0] - points[0, 0])
+        if not loose or flesh.weight[joint] == 0 or abs(off) < 0.005 * size:
             continue
+        side = read_name(skeleton.names[joint]).side or ("left" if off > 0 else "right")
+        reach = max(float(np.linalg.norm(points[j] - points[joint])) for j in _below(skeleton, joint))
         for index, limb in enumerate(limbs):
-            hip, end = points[limb.joints[0]], points[limb.joints[-1]]
-            gap = float(np.linalg.norm(points[joint] - end))
-            further = np.linalg.norm(points[joint] - hip) > np.linalg.norm(end - hip)
-            if limb.side == side and further and gap < 0.6 * size:
+            if limb.side != side or joint in limb.joints or limb.joints[0] in _below(skeleton, joint):
+                continue
+            hip, last = points[limb.joints[0]], limb.joints[-1]
+            end = flesh.tips.get(last, points[last])
+            length = float(np.linalg.norm(end - hip))
+            gap = min(float(np.linalg.norm(points[joint] - end)), float(np.linalg.norm(points[joint] - points[last])))
+            further = float(np.linalg.norm(points[joint] - hip)) > 0.75 * length
+            if further and reach < 0.6 * length and gap < max(0.6 * length, 0.05 * size):
                 distance[joint, index] = gap
     found: dict[int, int] = {}
     used: set[int] = set()
@@ -117,135 +189,214 @@ def new_parents(skeleton: Skeleton, weight: np.ndarray) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
-def _names(skeleton: Skeleton, changed: dict[int, int]) -> tuple[str, ...]:
-    """A stray that is called a control is named after the limb that it ends now."""
-    names = list(skeleton.names)
-    for joint, parent in changed.items():
-        if read_name(names[joint]).ignored:
-            names[joint] = f"{names[parent]}_foot"
-    return tuple(names)
+def _below(skeleton: Skeleton, joint: int) -> list[int]:
+    """A joint and all its descendants."""
+    found = [joint]
+    for here in found:
+        found += skeleton.children[here]
+    return found
 
 
-def _carried(asset: RiggedAsset) -> np.ndarray:
-    """How much skin each joint moves."""
-    return asset.weights.dense(len(asset.skeleton)).sum(0).double().numpy()
+def _above(skeleton: Skeleton, joint: int) -> list[int]:
+    """The joints on the way to the root."""
+    above = []
+    while (joint := skeleton.parents[joint]) >= 0:
+        above.append(joint)
+    return above
 
 
-def _subtree_weight(skeleton: Skeleton, weight: np.ndarray) -> np.ndarray:
+def _subtree_weight(parents: tuple[int, ...], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
     total = weight.copy()
-    for joint in reversed(range(1, len(skeleton))):
-        total[skeleton.parents[joint]] += total[joint]
+    for joint in reversed(range(1, len(parents))):
+        total[parents[joint]] += total[joint]
     return total
 
 
-def _handles(parents: list[int], weight: np.ndarray) -> list[int]:
-    """Weightless joints from the root down, as long as only one joint follows."""
-    handles, here = [], 0
-    while weight[here] == 0:
-        children = [j for j, p in enumerate(parents) if p == here]
-        if len(children) != 1:
+def _controls(skeleton: Skeleton, parents: list[int], flesh: Flesh) -> set[int]:
+    """Joints that neither move skin nor lead to one that does, unless they mark the end of a bone."""
+    if not flesh.weight.any():
+        return set()
+    total = flesh.weight.copy()
+    for joint in _tree_order(parents, outside=set())[::-1]:
+        if parents[joint] >= 0:
+            total[parents[joint]] += total[joint]
+    outside = set()
+    points = rest_transforms(skeleton)[:, :3, 3].double().numpy()
+    size = float(np.ptp(points, axis=0).max())
+    for joint in _tree_order(parents, outside=set()):
+        parent = parents[joint]
+        if total[joint] > 0 or parent < 0:
+            continue
+        short = float(np.linalg.norm(points[joint] - points[parent])) < 0.2 * size
+        marks_end = parent not in outside and (flesh.near[joint] or short)
+        if not marks_end or read_name(skeleton.names[joint]).tokens & {"ik", "pole", "target", "ctrl", "control"}:
+            outside.add(joint)
+    return outside
+
+
+def _rooted(parents: list[int], outside: set[int], flesh: Flesh) -> tuple[list[int], set[int]]:
+    """The tree with its root in the body: what hung on a weightless root hangs on its main child."""
+    parents, outside = list(parents), set(outside)
+    root = parents.index(-1)
+    total = _descending_weight(parents, flesh.weight)
+    while flesh.weight[root] == 0 and flesh.weight.any():
+        kids = [j for j, p in enumerate(parents) if p == root and j not in outside]
+        if not kids:
             break
-        handles.append(here)
-        here = children[0]
-    return handles
+        main = max(kids, key=lambda kid: float(total[kid]))
+        if total[main] < 0.25 * total[root]:
+            break
+        for kid in kids:
+            parents[kid] = main
+        parents[main] = -1
+        outside.add(root)
+        root = main
+    return parents, outside
+
+
+def _descending_weight(parents: list[int], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
+    total = weight.copy()
+    for joint in _tree_order(parents, outside=set())[::-1]:
+        if parents[joint] >= 0:
+            total[parents[joint]] += total[joint]
+    return total
 
 
 def _tree_order(parents: list[int], *, outside: set[int]) -> list[int]:
-    """The joints with parents first, children in their old order."""
+    """The joints with parents first, in their old order where that can be."""
+    inside = [j for j in range(len(parents)) if j not in outside]
+    if all(parents[j] < j for j in inside):
+        return inside
+    children: dict[int, list[int]] = {}
+    for joint, parent in enumerate(parents):
+        children.setdefault(parent, []).append(joint)
     order = [next(j for j in range(len(parents)) if j not in outside and (parents[j] < 0 or parents[j] in outside))]
     for joint in order:
-        order.extend(j for j, p in enumerate(parents) if p == joint)
+        order.extend(kid for kid in children.get(joint, []) if kid not in outside)
     return order
 
 
-def _skeleton(skeleton: Skeleton, parents: list[int], order: list[int], world: np.ndarray) -> Skeleton:
-    """The joints in a new order under new parents, each where it was."""
-    place = {joint: i for i, joint in enumerate(order)}
-    above = tuple(place.get(parents[joint], -1) for joint in order)
-    local = torch.from_numpy(local_transforms(above, world[order]))
-    return free_skeleton(tuple(skeleton.names[j] for j in order), above, local.to(skeleton.T_parent_joint.dtype))
+# Rest poses that stand
 
 
-def _stands(skeleton: Skeleton) -> bool:
+def _skeleton(tree: _Tree, world: Float[ndarray, "joints 4 4"]) -> Skeleton:
+    """A skeleton of the tree's joints, each where `world` says."""
+    local = torch.from_numpy(local_transforms(tree.parents, world))
+    return free_skeleton(tree.names, tree.parents, local.float())
+
+
+def _with_limits(skeleton: Skeleton, flesh: Flesh | None) -> Skeleton:
+    """Axes and limits by role where the skeleton came without any."""
+    if bool((skeleton.limits.abs() < 3.14).any()):
+        return skeleton
+    limited = with_default_limits(skeleton, find_limbs(skeleton, flesh.sheets if flesh else None))
+    return replace(limited, T_parent_joint=skeleton.T_parent_joint)
+
+
+def _sheets(tree: _Tree, flesh: Flesh) -> Bool[ndarray, " joints"]:
+    """Which joints of the tree move a thin sheet; a tip is as its bone."""
+    own = [j if j >= 0 else tree.joints[p] for j, p in zip(tree.joints, tree.parents, strict=True)]
+    return flesh.sheets[own]
+
+
+def _stands(tree: _Tree, flesh: Flesh, world: Float[ndarray, "joints 4 4"] | None = None) -> bool:
     """Whether every leg reaches down; a body without legs is left as it is."""
+    skeleton = _skeleton(tree, tree.world if world is None else world)
     points = rest_transforms(skeleton)[:, :3, 3]
-    legs: list[Limb] = [limb for limb in find_limbs(skeleton) if limb.kind == "leg"]
+    legs: list[Limb] = [limb for limb in find_limbs(skeleton, _sheets(tree, flesh)) if limb.kind == "leg"]
     for leg in legs:
         chain = points[list(leg.joints)]
         length = float(chain.diff(dim=0).norm(dim=-1).sum())
         # A sprawling leg reaches outwards; a lying body's does not reach down at all.
-        if float(chain[0, 1] - chain[-1, 1]) < (_STANDING if len(legs) == 2 else 0.2) * length:
+        if float(chain[0, 1] - chain[:, 1].min()) < (_STANDING if len(legs) == 2 else 0.2) * length:
             return False
     return True
 
 
-def _standing_clip(asset: RiggedAsset, whole: Skeleton, parents: list[int], order: list[int]) -> Motion | None:
-    """The clip, calm ones first, whose first frame stands."""
+def _standing_clip(asset: RiggedAsset, tree: _Tree, flesh: Flesh) -> Motion | None:
+    """The calmest clip whose first frame stands; never a death, a blow or a hit."""
 
     def calm(name: str) -> int:
         return next((i for i, word in enumerate(_CALM) if word in name.lower()), len(_CALM))
 
-    for name in sorted(asset.clips, key=calm):
-        first = _frame(asset.clips[name], 0)
+    for name in sorted((name for name in asset.clips if calm(name) < len(_CALM)), key=calm):
+        clip = asset.clips[name]
+        first = replace(clip, pose=_frame(clip))
         world, _, _ = rigid_rest(motion_to_world(asset.skeleton, first)[0])
-        if _stands(_skeleton(whole, parents, order, world)):
+        if _stands(tree, flesh, _tree_world(tree, rest_transforms(asset.skeleton).double().numpy(), world)):
             return replace(first, name=name)
     return None
 
 
-def _frame(motion: Motion, index: int) -> Motion:
+def _frame(motion: Motion):
     pose = motion.pose
-    cut = {name: None if value is None else value[index : index + 1] for name, value in vars(pose).items()}
-    return replace(motion, pose=replace(pose, **cut))
+    return replace(pose, **{name: None if value is None else value[:1] for name, value in vars(pose).items()})
 
 
-def _copy(
-    asset: RiggedAsset, whole: Skeleton, parents: list[int], order: list[int], standing: Motion | None
-) -> RiggedAsset:
+def _tree_world(
+    tree: _Tree, rest: Float[ndarray, "joints 4 4"], world: Float[ndarray, "joints 4 4"]
+) -> Float[ndarray, "tree 4 4"]:
+    """Where the tree's joints are when the original's are at `world`."""
+    out = np.empty_like(tree.world)
+    for i, (joint, parent) in enumerate(zip(tree.joints, tree.parents, strict=True)):
+        out[i] = world[joint] if joint >= 0 else out[parent] @ np.linalg.inv(tree.world[parent]) @ tree.world[i]
+    return out
+
+
+# The copy
+
+
+def _copied(asset: RiggedAsset, tree: _Tree, standing: Motion | None, flesh: Flesh, repairs: list[str]) -> Reparented:
     """The working character: joints in a new order, skin, source and clips with them."""
     skeleton = asset.skeleton
     rest = rest_transforms(skeleton).double().numpy()
-    world, stretch, mesh = rest, np.tile(np.eye(4), (len(skeleton), 1, 1)), asset.mesh
+    world, stretch, mesh = tree.world, np.tile(np.eye(4), (len(tree.joints), 1, 1)), asset.mesh
     if standing is not None:
         moved = motion_to_world(skeleton, standing)[0]
-        world, stretch, _ = rigid_rest(moved)
+        rigid, scale, _ = rigid_rest(moved)
+        world = _tree_world(tree, rest, rigid)
+        stretch = np.stack([scale[j] if j >= 0 else np.eye(4) for j in tree.joints])
         skin = torch.from_numpy(moved @ np.linalg.inv(rest)).float()
         blended = torch.einsum("vj,jab->vab", asset.weights.dense(len(skeleton)), skin)
         vertices = apply(blended, asset.mesh.vertices[:, None])[:, 0]
         down = float(vertices[:, 1].min())
         mesh = replace(asset.mesh, vertices=vertices - vertices.new_tensor([0.0, down, 0.0]))
-        world = world.copy()
         world[:, 1, 3] -= down
-    place = torch.full((len(skeleton),), 0)
-    place[order] = torch.arange(len(order))
+    place = torch.zeros(len(skeleton), dtype=torch.long)
+    for i, joint in enumerate(tree.joints):
+        if joint >= 0:
+            place[joint] = i
     source = asset.source
     if source is not None:
-        T_joint_node = torch.from_numpy(stretch[order]).to(source.T_joint_node) @ source.T_joint_node[order]
-        source = replace(source, nodes=tuple(source.nodes[j] for j in order), T_joint_node=T_joint_node)
+        before = torch.stack([source.T_joint_node[j] if j >= 0 else torch.eye(4) for j in tree.joints])
+        nodes = tuple(source.nodes[j] if j >= 0 else -1 for j in tree.joints)
+        source = replace(source, nodes=nodes, T_joint_node=torch.from_numpy(stretch).to(before) @ before)
+    made = _with_limits(_skeleton(tree, world), None)
     copy = RiggedAsset(
         name=asset.name,
         mesh=mesh,
-        skeleton=_skeleton(whole, parents, order, world),
+        skeleton=made,
         weights=Weights(place[asset.weights.joints.long()], asset.weights.values),
         source=source,
     )
-    bare = Reparented(copy, asset, tuple(order), ("copy",))
-    return replace(copy, clips={name: to_reparented(bare, clip) for name, clip in asset.clips.items()})
+    bare = Reparented(copy, asset, tree.joints, tuple(repairs))
+    clips = {name: to_reparented(bare, clip) for name, clip in asset.clips.items()}
+    return replace(bare, asset=replace(copy, clips=clips))
 
 
-def _stretch(reparented: Reparented) -> tuple[np.ndarray, np.ndarray]:
+def _stretch(reparented: Reparented) -> tuple[Float[ndarray, "joints 4 4"], Float[ndarray, "joints 4 4"]]:
     """The scale that a borrowed rest pose holds at each joint, and its inverse."""
     new, old = reparented.asset.source, reparented.original.source
-    if new is None or old is None:
-        eye = np.tile(np.eye(4), (len(reparented.joints), 1, 1))
-        return eye, eye
-    stretch = new.T_joint_node.double().numpy() @ np.linalg.inv(
-        old.T_joint_node.double().numpy()[list(reparented.joints)]
-    )
+    stretch = np.tile(np.eye(4), (len(reparented.joints), 1, 1))
+    if new is not None and old is not None:
+        for i, joint in enumerate(reparented.joints):
+            if joint >= 0:
+                before = old.T_joint_node[joint].double().numpy()
+                stretch[i] = new.T_joint_node[i].double().numpy() @ np.linalg.inv(before)
     return stretch, np.linalg.inv(stretch)
 
 
-def _motion(skeleton: Skeleton, rest: np.ndarray, world: np.ndarray, like: Motion) -> Motion:
+def _motion(skeleton: Skeleton, rest: Float[ndarray, "joints 4 4"], world: ndarray, like: Motion) -> Motion:
     eye = np.tile(np.eye(4), (len(skeleton), 1, 1))
     if not np.isfinite(world).all():
         raise RigError(f"the clip {like.name!r} holds numbers that are not finite")

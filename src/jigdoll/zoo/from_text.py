@@ -10,8 +10,9 @@ import torch
 
 from jigdoll.errors import JigdollError, RepairWarning
 from jigdoll.language.looks import COLORS, LIKENESSES, OWN_COLORS, SHAPES, SIZES
-from jigdoll.language.nouns import GENERIC, GROUPS, KIN, NAMES, SPECIES_OF, TYPICAL, family_of, plural
-from jigdoll.language.phrases import find_phrases, tokens_of
+from jigdoll.language.nouns import KIN, NAMES, SPECIES_OF, TYPICAL, family_of
+from jigdoll.language.phrases import tokens_of
+from jigdoll.language.read import read
 from jigdoll.types import RiggedAsset
 from jigdoll.zoo.assemble import assemble
 from jigdoll.zoo.bodies.morphs import MORPHS
@@ -20,11 +21,6 @@ from jigdoll.zoo.paint import Color, Palette
 from jigdoll.zoo.species import SPECIES, species_named
 from jigdoll.zoo.variation import Build, sample_build, sample_palette
 
-_GROUP_FORMS = {form: family for noun, family in GROUPS.items() for form in (noun, plural(noun))}
-_ANY_FORMS = {form for noun in GENERIC for form in (noun, plural(noun))}
-_BODIES = {**dict.fromkeys(_ANY_FORMS, ""), **_GROUP_FORMS, **SPECIES_OF}
-_ADJECTIVES = {*SIZES, *SHAPES, *COLORS}
-_KNOWN = {**dict.fromkeys(_ADJECTIVES, ""), **_BODIES}
 _SMALLEST, _LARGEST = 0.3, 3.5
 
 _SKIN_AND_BONE = frozenset(
@@ -60,7 +56,7 @@ def character_from_text(prompt: str, *, seed: int = 0, coarse: bool = False) -> 
     """
     described = describe(prompt, seed=seed)
     species = described.species
-    if described.noun not in (*NAMES[species], *map(plural, NAMES[species]), *_GROUP_FORMS, *_ANY_FORMS):
+    if {described.noun, f"a {described.noun}"} & set(KIN[species]):
         warnings.warn(
             f"no built-in character is called {described.noun}: the {species.replace('_', ' ')} stands in for it",
             RepairWarning,
@@ -78,37 +74,26 @@ def character_from_text(prompt: str, *, seed: int = 0, coarse: bool = False) -> 
 
 def describe(prompt: str, *, seed: int = 0) -> Description:
     """Who is meant, and what the adjectives say; a prompt without a body is refused with the closest names."""
-    found, rest = find_phrases(tokens_of(prompt), _KNOWN)
-    forms = [form for form, _ in found]
-    bodies = [place for place, form in enumerate(forms) if form in _BODIES]
-    if not bodies:
-        raise JigdollError(_nobody(prompt, [*rest, *forms]))
-    # "A giant" is somebody, "a giant spider" is a spider; "a four-legged robot" is a robot before it is four-legged.
-    sure = [place for place in bodies if forms[place] in SPECIES_OF and forms[place] not in _ADJECTIVES]
-    place = (sure or [p for p in bodies if forms[p] not in _ANY_FORMS] or bodies)[0]
-    noun, adjectives = forms[place], [form for i, form in enumerate(forms) if i != place and form in _ADJECTIVES]
-    adjectives = [*LIKENESSES.get(_singular(noun), ()), *adjectives]
-    build = Build(size=_clamped([SIZES[word] for word in adjectives if word in SIZES]))
-    for word in adjectives:
+    request = read(prompt)
+    if request.noun is None or (request.species is None and request.family not in (None, *TYPICAL)):
+        raise JigdollError(_nobody(prompt, tokens_of(prompt)))
+    noun = request.noun
+    likeness = LIKENESSES.get(noun, ())
+    build = Build(size=_clamped([SIZES[word] for word in (*likeness, *request.looks) if word in SIZES]))
+    for word in (*likeness, *request.looks):
         if word in SHAPES:
             build = _combined(build, Build(**SHAPES[word]))
-    own = tuple(word for word in adjectives if word in COLORS)
-    likeness = len([word for word in LIKENESSES.get(_singular(noun), ()) if word in COLORS])
-    colors = own[likeness:] or own
-    return Description(_species_of(noun, seed), noun, build, colors[:2])
+    own = tuple(word for word in request.looks if word in COLORS)
+    colors = own or tuple(word for word in likeness if word in COLORS)
+    return Description(request.species or _species_of(noun, request.family, seed), noun, build, colors[:2])
 
 
-def _species_of(noun: str, seed: int) -> str:
-    if noun in SPECIES_OF:
-        return SPECIES_OF[noun]
-    if noun in _GROUP_FORMS:
-        return {"dinosaur": "t_rex", "dinosaurs": "t_rex"}.get(noun, TYPICAL[_GROUP_FORMS[noun]])
+def _species_of(noun: str, family: str | None, seed: int) -> str:
+    """The species that stands for a kind of body, or any."""
+    if family is not None:
+        return "t_rex" if noun.startswith("dinosaur") else TYPICAL[family]
     generator = torch.Generator().manual_seed(seed)
     return SPECIES[int(torch.randint(len(SPECIES), (1,), generator=generator))]
-
-
-def _singular(noun: str) -> str:
-    return next((name for name in LIKENESSES if noun in (name, plural(name))), noun)
 
 
 def _nobody(prompt: str, words: Sequence[str]) -> str:

@@ -41,15 +41,20 @@ def guess_scale(extent: float) -> float:
 
 
 def read(
-    path: str | os.PathLike[str], *, scale: float | None = None, skeleton: Skeleton | None = None
+    path: str | os.PathLike[str],
+    *,
+    scale: float | None = None,
+    skeleton: Skeleton | None = None,
+    data: bytes | None = None,
 ) -> tuple[Skeleton, Motion]:
     """The skeleton and the motion of a BVH file, in metres.
 
     End sites become leaf joints called `<joint>_tip`. With `skeleton`, the motion is expressed on that skeleton,
-    whose joints are found by name; joints that the file does not have stay at rest.
+    whose joints are found by name; joints that the file does not have stay at rest. `data` are the bytes of a file
+    that is not at `path`, such as one of an archive.
     """
     path = Path(path)
-    lines = _text(path).splitlines()
+    lines = _text(read_limited(path, MAX_BYTES) if data is None else data).splitlines()
     start = next((i for i, line in enumerate(lines) if line.strip().upper() == "MOTION"), len(lines))
     joints = _parse_hierarchy(path, lines[:start])
     fps, table = _parse_motion(path, lines, start, sum(len(joint.channels) for joint in joints))
@@ -104,8 +109,7 @@ class _Joint:
     line: int = 0
 
 
-def _text(path: Path) -> str:
-    data = read_limited(path, MAX_BYTES)
+def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

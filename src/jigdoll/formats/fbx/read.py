@@ -1,5 +1,7 @@
 """FBX reading: mesh, skin, bind pose, materials and clips, unpacked by ufbx in a process of its own.
 
+A file of motion alone (Mixamo's "without skin") becomes an asset with an empty mesh.
+
 The bind pose is the truth: joints rest where the clusters' bind matrices put them, vertices where those joints carry
 them. Unit and axes of the file are converted to metres and Y-up; `Source.T_world_file` holds that conversion.
 """
@@ -22,7 +24,7 @@ from jigdoll.errors import FileFormatError, RepairWarning
 from jigdoll.formats.files import read_limited
 from jigdoll.formats.joints import unique_names
 from jigdoll.formats.polygons import triangulate
-from jigdoll.formats.rest import rigid_rest, skeleton_of, world_to_motion
+from jigdoll.formats.rest import motion_asset, rigid_rest, skeleton_of, world_to_motion
 from jigdoll.formats.textures import decode_image, find_texture, vertex_colors
 from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Source, Weights
 
@@ -38,8 +40,8 @@ def read(path: str | os.PathLike[str], *, fps: float = 30.0) -> RiggedAsset:
     read_limited(path, MAX_BYTES)
     scene = _unpack(path, fps)
     repairs = list(dict.fromkeys(scene.about["notes"]))
-    if not scene.about["parts"]:
-        raise FileFormatError(f"{path}: there is no mesh in the file; export the character's mesh with its skeleton")
+    if not scene.about["parts"] and not _moved_nodes(scene):
+        raise FileFormatError(f"{path}: there is no mesh in the file and no clip; export the mesh with its skeleton")
     T_world_file = _to_metres(scene.about, repairs)
     nodes, parents = _choose_joints(scene, repairs)
     bind = _bind(scene, nodes, parents)
@@ -49,7 +51,6 @@ def read(path: str | os.PathLike[str], *, fps: float = 30.0) -> RiggedAsset:
     if uneven:
         repairs.append("joints are scaled unevenly at rest; clips are matched as well as rotation and scale allow")
     names = unique_names([_name(scene, node) for node in nodes], where=str(path))
-    mesh, weights = _assemble(path, scene, parts, T_world_file)
     source = Source(
         path=path,
         format="fbx",
@@ -61,7 +62,11 @@ def read(path: str | os.PathLike[str], *, fps: float = 30.0) -> RiggedAsset:
     for repair in source.repairs:
         warnings.warn(f"{path.name}: {repair}", RepairWarning, stacklevel=2)
     clips = _clips(scene, nodes, parents, rest, stretch, T_world_file, fps)
-    return RiggedAsset(path.stem, mesh, skeleton_of(names, parents, rest), weights, clips, source)
+    skeleton = skeleton_of(names, parents, rest)
+    if not parts:
+        return motion_asset(path.stem, skeleton, clips, source)
+    mesh, weights = _assemble(path, scene, parts, T_world_file)
+    return RiggedAsset(path.stem, mesh, skeleton, weights, clips, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +97,7 @@ class _Part:
 
 def _unpack(path: Path, fps: float) -> _Scene:
     """Run ufbx apart and check what it says."""
-    worker = Path(__file__).with_name("fbx_process.py")
+    worker = Path(__file__).with_name("unpack.py")
     with tempfile.TemporaryDirectory(prefix="jigdoll-fbx-") as folder:
         out = Path(folder) / "scene.npz"
         command = [sys.executable, str(worker), str(path.resolve()), str(out), repr(float(fps))]
@@ -142,7 +147,9 @@ def _choose_joints(scene: _Scene, repairs: list[str]) -> tuple[tuple[int, ...], 
     """Nodes that carry weight, what lies between them, the bones above and below; one root (-1 for one we add)."""
     bones = set(scene.about["bones"])
     carrying = {cluster["node"] for part in scene.about["parts"] for cluster in part["clusters"]}
-    if not carrying:  # no skin: parts follow the nodes that clips move
+    if not scene.about["parts"]:  # no body: the bones move, or whatever the clips move
+        carrying = bones or _moved_nodes(scene)
+    elif not carrying:  # no skin: parts follow the nodes that clips move
         moved = _moved_nodes(scene)
         chains = [[part["node"], *scene.ancestors(part["node"])] for part in scene.about["parts"]]
         carrying = {node for chain in chains for node in chain if node in moved}

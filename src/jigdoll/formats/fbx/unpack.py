@@ -1,4 +1,4 @@
-"""The process that unpacks an FBX file with ufbx, started by `fbx.py`: python fbx_process.py IN OUT FPS.
+"""The process that unpacks an FBX file with ufbx, started by `read.py`: python unpack.py IN OUT FPS.
 
 It runs apart because the binding (ufbx 0.0.5) counts references wrongly: an element taken from a list comes without a
 reference of its own, a list read as a buffer loses one, and scenes are not kept alive by their elements; the next

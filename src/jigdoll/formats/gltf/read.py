@@ -1,4 +1,4 @@
-"""A glTF file to a RiggedAsset, in the file's own frame and unit."""
+"""A glTF file to a RiggedAsset, in the file's own frame and unit; a file of motion alone has an empty mesh."""
 
 import warnings
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 from jigdoll.errors import FileFormatError, JigdollError, RepairWarning
 from jigdoll.formats.gltf.clips import clip_names, sample_clip
 from jigdoll.formats.gltf.document import Document, read_document
+from jigdoll.formats.gltf.meshopt import unpack
 from jigdoll.formats.gltf.nodes import NodeTree, read_nodes
 from jigdoll.formats.gltf.primitives import PrimitiveReader
 from jigdoll.formats.gltf.skins import (
@@ -19,7 +20,7 @@ from jigdoll.formats.gltf.skins import (
     read_skins,
     rest_vertices,
 )
-from jigdoll.formats.rest import rigid_rest, skeleton_of, world_to_motion
+from jigdoll.formats.rest import motion_asset, rigid_rest, skeleton_of, world_to_motion
 from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Source, Weights
 
 
@@ -29,7 +30,7 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
     document = read_document(path)
     try:
         with np.errstate(all="ignore"):  # absurd numbers overflow here and are refused by the checks on the results
-            return _read(document, fps)
+            return _read(unpack(document), fps)
     except JigdollError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -44,12 +45,11 @@ def _read(document: Document, fps: float) -> RiggedAsset:
     skins = read_skins(document, tree)
     reader = PrimitiveReader(document, repairs)
     parts = _parts(document, tree, reader, len(skins))
-    if not parts:
-        raise document.fail("there is no triangle mesh in the scene")
     moved = moved_nodes(document)
+    if not parts and not moved:
+        raise document.fail("there is no triangle mesh in the scene, and no clip that moves anything")
     joints = choose_joints(tree, skins, parts, moved, repairs)
     pieces = [rest_vertices(document, tree, skins, joints, part, repairs) for part in parts]
-    mesh, weights = _assemble(document, reader, parts, pieces)
     rest, stretch, uneven = rigid_rest(joints.bind)
     if uneven:
         repairs.append("joints are scaled unevenly at rest; clips are matched as well as rotation and scale allow")
@@ -66,6 +66,9 @@ def _read(document: Document, fps: float) -> RiggedAsset:
     )
     for repair in source.repairs:
         warnings.warn(f"{document.path.name}: {repair}", RepairWarning, stacklevel=3)
+    if not parts:
+        return motion_asset(document.path.stem, skeleton, clips, source)
+    mesh, weights = _assemble(document, reader, parts, pieces)
     return RiggedAsset(document.path.stem, mesh, skeleton, weights, clips, source)
 
 
@@ -73,8 +76,6 @@ def _check_extensions(document: Document, repairs: list[str]) -> None:
     known = {"KHR_draco_mesh_compression", "KHR_mesh_quantization", "KHR_texture_transform", "KHR_materials_unlit"}
     required = document.json.get("extensionsRequired", [])
     for name in required if isinstance(required, list) else []:
-        if name in ("EXT_meshopt_compression", "KHR_meshopt_compression"):
-            raise document.fail(f"the file is packed with {name}; unpack it first or export without it")
         if name not in known:
             repairs.append(f"the file requires {str(name)[:60]}, which is ignored")
 

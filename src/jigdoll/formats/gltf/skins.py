@@ -10,6 +10,10 @@ from jigdoll.formats.gltf.nodes import NodeTree, check_places
 from jigdoll.formats.gltf.primitives import Primitive
 
 _MAX_JOINTS = 4096
+_MIRROR_SLACK = 0.03
+"""Joints that miss their mirror image by less than this part of the size make a body with two like sides."""
+_SKEWNESS = 2.0
+"""Outweighs what a body's rest pose gains by a bind pose that is turned with it (all glTF rigs of the corpus)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +71,12 @@ def read_skins(document: Document, tree: NodeTree) -> list[Skin]:
 def choose_joints(tree: NodeTree, skins: list[Skin], parts: list[Part], moved: set[int], repairs: list[str]) -> Joints:
     """The joints of the skeleton: what carries weight, what lies between, and the tips below; one root.
 
-    Weightless joints that hang beside the body (IK targets, poles) stay in the file and are not ours to move.
+    Weightless joints that hang beside the body (IK targets, poles) stay in the file and are not ours to move. In a file
+    without a body every joint of a skin and every node that a clip moves counts.
     """
-    carrying = _carrying(tree, skins, parts, moved)
     skin_nodes = {node for skin in skins for node in skin.joints}
+    carried = _carried(tree, skins, parts, moved) if parts else dict.fromkeys(skin_nodes | moved, 1.0)
+    carrying = set(carried)
     chosen = set(carrying)
     for node in carrying:
         chain = tree.ancestors(node)
@@ -96,22 +102,37 @@ def choose_joints(tree: NodeTree, skins: list[Skin], parts: list[Part], moved: s
             repairs.append(f"{len(tops)} joint roots were gathered under {where}")
     place = {node: i for i, node in enumerate(nodes)}
     parents = tuple(-1 if i == 0 else place.get(tree.parents[node], 0) for i, node in enumerate(nodes))
-    return Joints(tuple(nodes), parents, _bind(tree, skins, parts, nodes, parents))
+    return Joints(tuple(nodes), parents, _bind(tree, skins, parts, nodes, parents, _loads(tree, carried)))
 
 
-def _carrying(tree: NodeTree, skins: list[Skin], parts: list[Part], moved: set[int]) -> set[int]:
-    """Nodes that some vertex follows."""
-    carrying: set[int] = set()
+def _carried(tree: NodeTree, skins: list[Skin], parts: list[Part], moved: set[int]) -> dict[int, float]:
+    """Nodes that some vertex follows, and how many vertices each of them carries."""
+    carried: dict[int, float] = {}
     skin_nodes = {node for skin in skins for node in skin.joints}
     for part in parts:
         joints, weights = part.primitive.joints, part.primitive.weights
         if part.skin is not None and joints is not None and weights is not None:
-            used = np.unique(joints[np.nan_to_num(weights) > 0])
-            carrying.update(skins[part.skin].joints[j] for j in used if 0 <= j < len(skins[part.skin].joints))
+            nodes = skins[part.skin].joints
+            weights = np.where((joints >= 0) & (joints < len(nodes)), np.nan_to_num(weights), 0.0).clip(0, 1)
+            sums = np.bincount(joints.clip(0, len(nodes) - 1).reshape(-1), weights.reshape(-1), len(nodes))
+            found = {nodes[j]: float(sums[j]) for j in np.flatnonzero(sums)}
         else:
             above = [part.node, *tree.ancestors(part.node)]
-            carrying.update(next(([node] for node in above if node in skin_nodes or node in moved), []))
-    return carrying
+            found = {n: float(len(part.primitive.vertices)) for n in above if n in skin_nodes or n in moved}
+            found = dict(list(found.items())[:1])
+        for node, count in found.items():
+            carried[node] = carried.get(node, 0.0) + count
+    return carried
+
+
+def _loads(tree: NodeTree, carried: dict[int, float]) -> np.ndarray:
+    """For each node, the part of the body that moves with it: what it carries itself and what hangs below it."""
+    loads = np.zeros(len(tree.names))
+    loads[list(carried)] = list(carried.values())
+    for node in reversed(tree.order):
+        if tree.parents[node] >= 0:
+            loads[tree.parents[node]] += loads[node]
+    return loads / max(loads.max(initial=0.0), 1e-12)
 
 
 def _spine(tree: NodeTree, carrying: set[int]) -> set[int]:
@@ -128,18 +149,23 @@ def _common_ancestor(tree: NodeTree, tops: list[int]) -> int:
 
 
 def _bind(
-    tree: NodeTree, skins: list[Skin], parts: list[Part], nodes: list[int], parents: tuple[int, ...]
+    tree: NodeTree,
+    skins: list[Skin],
+    parts: list[Part],
+    nodes: list[int],
+    parents: tuple[int, ...],
+    loads: np.ndarray,
 ) -> np.ndarray:
     """Where each joint stands in the bind pose, in the file's world: from the skin that moves most vertices."""
-    use: dict[int, int] = {}
-    mesh_node: dict[int, int] = {}
+    use = {} if parts else {index: len(skin.joints) for index, skin in enumerate(skins)}
+    mesh_world: dict[int, np.ndarray] = {}
     for part in parts:
         if part.skin is not None:
             use[part.skin] = use.get(part.skin, 0) + len(part.primitive.vertices)
-            mesh_node.setdefault(part.skin, part.node)
+            mesh_world.setdefault(part.skin, tree.world[part.node])
     bind: dict[int, np.ndarray] = {}
     for index in sorted(use, key=lambda s: -use[s]):
-        to_world = _skin_to_world(tree, skins[index], mesh_node[index])
+        to_world = _skin_to_world(tree, skins[index], mesh_world.get(index, np.eye(4)), loads)
         for node, inverse in zip(skins[index].joints, skins[index].inverse_bind, strict=True):
             bind.setdefault(node, to_world @ np.linalg.inv(inverse))
     out = np.zeros((len(nodes), 4, 4))
@@ -157,16 +183,24 @@ def _bind(
     return out
 
 
-def _skin_to_world(tree: NodeTree, skin: Skin, mesh_node: int) -> np.ndarray:
+def _skin_to_world(tree: NodeTree, skin: Skin, mesh_world: np.ndarray, loads: np.ndarray) -> np.ndarray:
     """The transform that carries a skin's bind space into the file's world.
 
     Bind matrices may hold an armature's unit and turn. The true one makes the bind pose look most like the nodes'
-    rest pose: tried are nothing, the mesh node's own transform, and each joint's own skin matrix.
+    rest pose: tried are nothing, the mesh node's own transform, and the skin matrices of the trunk's joints. Joints
+    count by their loads, because a raised arm with its many fingers says nothing about how the body stands. A body
+    that is its own mirror image should not lean to a side, and one that was bound straight in its space stays so.
     """
+    joints = list(skin.joints)
     bind = np.linalg.inv(skin.inverse_bind)
-    rest = tree.world[list(skin.joints)]
-    candidates = [np.eye(4), tree.world[mesh_node], *(rest @ skin.inverse_bind)[:64]]
+    rest = tree.world[joints]
+    load = loads[joints] + 1e-6
+    trunk = np.flatnonzero(load >= 0.5 * load.max())
+    trunk = trunk[np.argsort(-load[trunk], kind="stable")][:64]
+    candidates = [np.eye(4), mesh_world, *(rest @ skin.inverse_bind)[trunk]]
     size = np.linalg.norm(rest[:, :3, 3] - rest[:, :3, 3].mean(0), axis=1).mean() + 1e-9
+    mirror_axes = _mirror_axes(bind[:, :3, 3])
+    straight = _turns(np.stack([np.eye(4), mesh_world]))
 
     def misfit(T: np.ndarray) -> float:
         moved = T @ bind
@@ -174,12 +208,53 @@ def _skin_to_world(tree: NodeTree, skin: Skin, mesh_node: int) -> np.ndarray:
             return np.inf
         turn = np.linalg.norm(moved[:, :3, :3] - rest[:, :3, :3], axis=(1, 2))
         norm = np.linalg.norm(rest[:, :3, :3], axis=(1, 2)) + 1e-9
+        away = np.linalg.norm((moved - rest)[:, :3, 3], axis=1) / size
         # Medians: a few posed limbs must not pull the whole body.
-        return float(np.median(np.linalg.norm((moved - rest)[:, :3, 3], axis=1)) / size + 0.2 * np.median(turn / norm))
+        posed = _median(away, load) + 0.2 * _median(turn / norm, load)
+        return posed + _lean(T, mirror_axes) + _SKEWNESS * _skew(T, straight)
 
     scores = [misfit(T) for T in candidates]
     # The first that is as good as the best: plain answers win over fitted ones.
     return next(T for T, score in zip(candidates, scores, strict=True) if score <= min(scores) * 1.05 + 1e-6)
+
+
+def _median(values: np.ndarray, loads: np.ndarray) -> float:
+    """The value that half of the loads lie below."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(loads[order])
+    return float(values[order][np.searchsorted(total, 0.5 * total[-1])])
+
+
+def _mirror_axes(points: np.ndarray) -> np.ndarray:
+    """The axes [axes 3] of the bind space across which the joints are their own mirror image."""
+    points = points[:: max(1, len(points) // 512)]
+    middle = (points.max(0) + points.min(0)) / 2
+    size = float(np.ptp(points, axis=0).max()) + 1e-12
+    axes = []
+    for axis in np.eye(3):
+        mirrored = points - 2 * ((points - middle) @ axis)[:, None] * axis
+        apart = np.linalg.norm(mirrored[:, None] - points[None], axis=-1).min(1)
+        if apart.mean() < _MIRROR_SLACK * size:
+            axes.append(axis)
+    return np.array(axes).reshape(-1, 3)
+
+
+def _turns(matrices: np.ndarray) -> np.ndarray:
+    """The rotations [... 3 3] of matrices, without their scale."""
+    return matrices[..., :3, :3] / (np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True) + 1e-12)
+
+
+def _skew(T: np.ndarray, straight: np.ndarray) -> float:
+    """How far T is from quarter turns of every straight frame: 0 for files' changes of axes, up to 0.5 for poses."""
+    between = np.abs(straight.transpose(0, 2, 1) @ _turns(T))
+    return float(np.sqrt((1 - between.max(-1).min(-1).clip(0, 1) ** 2).min()).clip(0, 0.5))
+
+
+def _lean(T: np.ndarray, mirror_axes: np.ndarray) -> float:
+    """How far the body would stand higher on one side: the sine of the mirror axis' slope, 0 for a body without."""
+    across = mirror_axes @ T[:3, :3].T
+    slopes = np.abs(across[:, 1]) / (np.linalg.norm(across, axis=1) + 1e-12)
+    return float(slopes.min(initial=1.0)) if len(slopes) else 0.0
 
 
 def _safe_inverse(matrix: np.ndarray) -> np.ndarray:

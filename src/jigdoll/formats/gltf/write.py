@@ -14,6 +14,7 @@ from jigdoll.formats.files import write_bytes
 from jigdoll.formats.gltf.builder import ARRAY_BUFFER, ELEMENT_BUFFER, Builder
 from jigdoll.formats.gltf.document import Document, pack_glb, read_document
 from jigdoll.formats.gltf.mend import mend
+from jigdoll.formats.gltf.meshopt import unpack
 from jigdoll.formats.gltf.nodes import NodeTree, decompose, read_nodes
 from jigdoll.kinematics import motion_to_world
 from jigdoll.math.colors import srgb_to_linear
@@ -57,7 +58,7 @@ def _check(asset: RiggedAsset, motion: Motion) -> None:
 
 def _with_clips(asset: RiggedAsset, motions: Sequence[Motion]) -> tuple[dict[str, Any], bytes]:
     assert asset.source is not None
-    document = read_document(asset.source.path)
+    document = unpack(read_document(asset.source.path))
     tree = read_nodes(document)
     builder = Builder(*_one_buffer(document))
     mend(builder, document, tree)
@@ -166,6 +167,8 @@ def _new_file(asset: RiggedAsset, motions: Sequence[Motion]) -> tuple[dict[str, 
     skinned = asset.is_rigged or bool(motions)
     if skinned:
         _add_joints(builder, asset.skeleton)
+    if not asset.has_mesh:
+        return _motion_alone(builder, asset.skeleton, motions)
     body: dict[str, Any] = {"name": asset.name, "mesh": _add_mesh(builder, asset, skinned=skinned)}
     if skinned:
         body["skin"] = _add_skin(builder, asset.skeleton)
@@ -173,6 +176,16 @@ def _new_file(asset: RiggedAsset, motions: Sequence[Motion]) -> tuple[dict[str, 
     builder.append("scenes", {"nodes": [0, index] if skinned else [index]})
     for motion in motions:
         _add_new_clip(builder, asset.skeleton, motion)
+    return builder.finish()
+
+
+def _motion_alone(builder: Builder, skeleton: Skeleton, motions: Sequence[Motion]) -> tuple[dict[str, Any], bytes]:
+    """A file of joints and clips for an asset that has no body."""
+    if not motions:
+        raise JigdollError("there is neither a mesh nor a clip to write; choose a clip")
+    builder.append("scenes", {"nodes": [0]})
+    for motion in motions:
+        _add_new_clip(builder, skeleton, motion)
     return builder.finish()
 
 

@@ -4,7 +4,11 @@ from collections.abc import Sequence
 
 import torch
 
-from jigdoll.language.lexicon import (
+from jigdoll.language.explain import nearest
+from jigdoll.language.inflect import inflect
+from jigdoll.language.looks import COLORS, SHAPES, SIZES
+from jigdoll.language.nouns import GENERIC, GROUPS, NAMES
+from jigdoll.prior.pocket.vocabulary import (
     ACTIONS,
     DIRECTIONS,
     HELD_OUT_SPECIES,
@@ -14,17 +18,13 @@ from jigdoll.language.lexicon import (
     TRAINED_SPECIES,
     UNNATURAL,
     VERBS,
-    inflect,
 )
-from jigdoll.language.looks import COLORS, SHAPES, SIZES
-from jigdoll.language.nouns import GENERIC, GROUPS, HOPPERS, NAMES
-from jigdoll.language.read import phrases_of, read
+from jigdoll.types import Request, RequestedAction
 
 __all__ = [
     "ACTIONS",
     "HELD_OUT_SPECIES",
     "NEGATIVE_KINDS",
-    "by_habit",
     "in_plain_words",
     "negative_of",
     "write_caption",
@@ -119,46 +119,45 @@ def write_negative(generator: torch.Generator, *, species: str | None, family: s
     return " ".join(words)
 
 
-def negative_of(prompt: str) -> str:
-    """The negative prompt that belongs to a prompt: unnatural motion of whoever moves in it, doing what it does."""
-    reading = read(prompt)
-    noun = (reading.noun or "creature").removeprefix("a ").removeprefix("the ")
-    words = [f"{UNNATURAL} of {_article(noun)} {noun}"]
-    if reading.action is not None:
-        action, _, side = reading.action.partition("_")
-        words += [inflect(VERBS[action][0])[2], side]
-    return " ".join(word for word in words if word) if reading.noun or reading.action else UNNATURAL
+def in_plain_words(request: Request, can: frozenset[str]) -> str:
+    """What a request asks for with the plainest verbs and adverbs, as captions say it most.
 
-
-def in_plain_words(prompt: str) -> str:
-    """The prompt with the plainest verbs and adverbs for what it says, as captions say it most.
-
-    It carries the same concepts and no unknown words: "a fox saunters merrily" is "a fox walks slowly".
+    An action that is none of `can` gives way to the nearest: "a fox saunters merrily" is "a fox walks slowly".
     """
-    words: list[str] = []
-    pace = {"tempo:slow": "slowly", "tempo:fast": "quickly"}
-    for form, word in phrases_of(prompt):
-        if word.kind == "action":
-            action, *tempo = word.concepts
-            _, third, ing, _ = inflect(VERBS[action.partition(":")[2]][0])
-            words += [ing if form == inflect(word.base)[2] else third, *(pace[concept] for concept in tempo)]
-        elif word.kind == "tempo":
-            words.append(pace[word.concepts[0]])
-        elif word.kind != "manner":
-            words.append(form)
-    return " ".join(words)
+    verbs = [_plain_verb(action, can) for action in request.actions]
+    who = _who(request)
+    return " ".join(part for part in (who and f"{_article(who)} {who}", " and ".join(filter(None, verbs))) if part)
 
 
-def by_habit(prompt: str) -> str:
-    """The prompt with what such a creature does instead: where others walk or run, a kangaroo hops."""
-    if read(prompt).species not in HOPPERS:
-        return prompt
-    words = []
-    for form, word in phrases_of(prompt):
-        _, third, ing, _ = inflect(VERBS["hop"][0])
-        instead = ing if form == inflect(word.base)[2] else third
-        words.append(instead if word.concepts[:1] in (("action:walk",), ("action:run",)) else form)
-    return " ".join(words)
+def negative_of(request: Request, can: frozenset[str]) -> str:
+    """The negative text that belongs to a request: unnatural motion of whoever moves in it, doing what it does."""
+    lead = None if request.action is None else nearest(request.action.name, can)
+    who = _who(request)
+    if lead is None and not who:
+        return UNNATURAL
+    noun = who or "creature"
+    words = [f"{UNNATURAL} of {_article(noun)} {noun}"]
+    if lead is not None and request.action is not None:
+        words += [inflect(VERBS[lead][0])[2], (request.action.side or "left") if lead == "turn" else ""]
+    return " ".join(word for word in words if word)
+
+
+def _plain_verb(action: RequestedAction, can: frozenset[str]) -> str:
+    """The plainest verb for an action in the third person, with its side and its tempo."""
+    name = nearest(action.name, can)
+    if name is None:
+        return ""
+    tempo = "" if not action.tempo else "quickly" if action.tempo > 0 else "slowly"
+    side = (action.side or "") if name == "turn" else ""
+    return " ".join(word for word in (inflect(VERBS[name][0])[1], side, tempo) if word)
+
+
+def _who(request: Request) -> str:
+    """All that is said about who moves, in nouns."""
+    nouns = [word for word in request.words if word.kind == "noun"]
+    if request.noun is None or any(word.meaning == "pronoun" for word in nouns):
+        return request.noun or ""
+    return " ".join(dict.fromkeys(word.base.removeprefix("a ").removeprefix("the ") for word in nouns))
 
 
 def _verb(dice: _Dice, action: str, tempo: float) -> tuple[str, str]:

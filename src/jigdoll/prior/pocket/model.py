@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from jigdoll.prior.pocket.text import TextEncoder
+from jigdoll.prior.pocket.vocabulary import Vocabulary
 
 DEVIATION = 0.1
 """Of what is fine in the training videos, in -1..1: what tokens carry need not come from the noisy video."""
@@ -56,11 +57,11 @@ def signal_and_noise(level: Float[Tensor, "*batch"], *, shift: float) -> tuple[T
 class PocketNet(nn.Module):
     """Clean video from a noisy one, its noise level and a text."""
 
-    def __init__(self, config: PocketConfig = PocketConfig()):
+    def __init__(self, config: PocketConfig = PocketConfig(), vocabulary: Vocabulary | None = None):
         super().__init__()
         self.config, d = config, config.dim
         inside = 3 * math.prod(config.patch)
-        self.text = TextEncoder(d)
+        self.text = TextEncoder(d, vocabulary)
         self.level = nn.Sequential(nn.Linear(64, d), nn.SiLU(), nn.Linear(d, d))
         self.inlet = nn.Linear(inside, d)
         self.portrait = nn.Linear(inside // config.patch[0], d, bias=False)

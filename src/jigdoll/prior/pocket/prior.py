@@ -12,11 +12,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
-from jigdoll.language.lexicon import UNNATURAL, fingerprint
-from jigdoll.prior.pocket.captions import by_habit
+from jigdoll.prior.pocket.captions import in_plain_words, negative_of
 from jigdoll.prior.pocket.model import PocketConfig, PocketNet
-from jigdoll.prior.pocket.text import to_ids
-from jigdoll.types import PriorDefaults
+from jigdoll.prior.pocket.text import by_habit, read_caption, to_ids
+from jigdoll.prior.pocket.vocabulary import UNNATURAL, vocabulary_in
+from jigdoll.types import PriorDefaults, Request
 
 MOST_BYTES = 200_000_000
 LEVELS = (0.2, 0.75)
@@ -49,15 +49,22 @@ class PocketPrior:
             negative_prompt=UNNATURAL,
             form="csd",
             reference_image=True,
+            actions=self.net.text.vocabulary.actions,
         )
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        """What is wanted in the words that it learned best, and unnatural motion of the same body as its opposite."""
+        can = self.net.text.vocabulary.own_actions
+        return in_plain_words(request, can), negative_of(request, can)
 
     @torch.no_grad()
     def embed(self, prompt: str) -> Float[Tensor, " dim"]:
-        """Words that it does not know are left out here; `prior.text.explain` names them.
+        """Words that it does not know are left out here; `language.explain` names them.
 
         It saw few that hop instead of walking, and more of what hops are: so it is asked for those.
         """
-        return self.net.text(to_ids([by_habit(prompt)]).to(self.device))[0]
+        ids = to_ids([by_habit(read_caption(prompt))], self.net.text.vocabulary)
+        return self.net.text(ids.to(self.device))[0]
 
     def encode(
         self, video: Float[Tensor, "views frames height width 3"]
@@ -126,12 +133,9 @@ def open_pocket(path: Path | None = None, *, device: torch.device | str = "cpu")
     """The pocket prior that ships with the package, or one that you trained."""
     file = weights_path(path)
     facts, tensors = stored(file)
-    if facts.get("words") != fingerprint():
-        raise JigdollError(
-            f"{file}: these weights were trained on other words than this version knows; train them anew"
-        )
+    vocabulary = vocabulary_in(facts, source=file)
     try:
-        net = PocketNet(PocketConfig(**(facts["model"] | {"patch": tuple(facts["model"]["patch"])})))
+        net = PocketNet(PocketConfig(**(facts["model"] | {"patch": tuple(facts["model"]["patch"])})), vocabulary)
         net.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise JigdollError(f"{file}: these are no weights of a pocket prior ({error})") from error

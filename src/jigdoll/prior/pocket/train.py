@@ -8,7 +8,7 @@ checkpoint. `--export FILE` writes the averaged weights with all that made them.
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from itertools import islice
@@ -23,10 +23,10 @@ from torch.multiprocessing.spawn import spawn
 
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import write_bytes
-from jigdoll.language.lexicon import fingerprint
 from jigdoll.prior.pocket.data import Recipe, Sample, samples
 from jigdoll.prior.pocket.model import PocketConfig, PocketNet, signal_and_noise
 from jigdoll.prior.pocket.text import to_ids
+from jigdoll.prior.pocket.vocabulary import Vocabulary, vocabulary_in
 
 BANDS = 5
 CONTRASTED = (0.1, 0.85)
@@ -256,7 +256,8 @@ class State:
         tensors |= {f"momentum.{i}": p for i, p in enumerate(self.momenta)}
         for i, entry in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{i}.{key}": torch.as_tensor(value) for key, value in entry.items()}
-        facts = {"step": self.step, "seconds": self.seconds, "words": fingerprint(), "log": self.log}
+        facts = {"step": self.step, "seconds": self.seconds, "log": self.log}
+        facts["vocabulary"] = asdict(self.net.text.vocabulary)
         facts["stages"] = self.stages
         write_bytes(
             self.config.out / "checkpoint.safetensors",
@@ -271,7 +272,7 @@ class State:
             return self.begin()
         with safe_open(path, "pt") as file:
             facts = json.loads(file.metadata()["facts"])
-            if facts["words"] != fingerprint():
+            if vocabulary_in(facts, source=path) != self.net.text.vocabulary:
                 raise JigdollError(f"{path} was trained on other words; give another --out or remove it")
             tensors = {key: file.get_tensor(key) for key in file.keys()}
         with torch.no_grad():
@@ -301,12 +302,26 @@ class State:
 
         if self.config.start is not None:
             facts, tensors = stored(weights_path(self.config.start))
-            if facts.get("words") != fingerprint():
-                raise JigdollError(f"{self.config.start} was trained on other words; train from scratch")
-            own = self.net.state_dict()
+            own, ours = self.net.state_dict(), self.net.text.vocabulary
+            theirs = vocabulary_in(facts, source=self.config.start)
+            tensors |= carried_over(tensors, own, theirs, ours)
             fitting = {name: p for name, p in tensors.items() if name in own and p.shape == own[name].shape}
             self.net.load_state_dict(fitting, strict=False)
             self.average = {name: p.detach().clone() for name, p in self.net.named_parameters()}
+
+
+def carried_over(
+    tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], theirs: Vocabulary, ours: Vocabulary
+) -> dict[str, Tensor]:
+    """The embeddings of the other weights in our order, by name; what they never met keeps our values."""
+    out = {}
+    for key, old, new in (("concept", theirs.concept_ids, ours.concept_ids), ("word", theirs.word_ids, ours.word_ids)):
+        rows, name = own[f"text.{key}.weight"].clone(), f"text.{key}.weight"
+        if name in tensors and tensors[name].shape[1] == rows.shape[1]:
+            shared = [word for word in new if word in old]
+            rows[[new[word] for word in shared]] = tensors[name][[old[word] for word in shared]].to(rows)
+            out[name] = rows
+    return out
 
 
 @torch.no_grad()
@@ -377,7 +392,7 @@ def draw_sheet(state: State) -> None:
 
 
 def export(config: TrainConfig, path: Path) -> None:
-    """Averaged weights in half precision, with the configuration, recipe, seed and log that made them."""
+    """Averaged weights in half precision with what is needed to use them, and beside them the log of all training."""
     from safetensors.torch import save
 
     from jigdoll.prior.pocket.prior import facts_of
@@ -386,20 +401,20 @@ def export(config: TrainConfig, path: Path) -> None:
     state.load()
     if state.step == 0:
         raise JigdollError(f"{config.out} holds no checkpoint; train first")
+    earlier = 0 if config.start is None else facts_of(config.start)["steps"]
     facts = {
         "model": asdict(config.model),
         "recipe": asdict(config.recipe),
-        "stages": state.stages,
         "step": state.step,
-        "words": fingerprint(),
-        "before": None if config.start is None else facts_of(config.start),
+        "steps": state.step + earlier,
+        "vocabulary": asdict(state.net.text.vocabulary),
     }
     tensors = {name: p.half().contiguous() for name, p in state.average.items()}
     write_bytes(path, save(tensors, {"facts": json.dumps(facts)}))
     told = None if config.start is None else config.start.with_suffix(".json")
-    if told is not None and told.is_file():
-        facts["before"] = json.loads(told.read_bytes())  # with its log
-    write_bytes(path.with_suffix(".json"), json.dumps(facts | {"log": state.log}, indent=1).encode())
+    before = json.loads(told.read_bytes()) if told is not None and told.is_file() else None
+    diary = facts | {"stages": state.stages, "before": before, "log": state.log}
+    write_bytes(path.with_suffix(".json"), json.dumps(diary, indent=1).encode())
 
 
 def _settings(config: TrainConfig) -> dict:

@@ -17,7 +17,7 @@ from jigdoll.errors import JigdollError, MissingExtra
 from jigdoll.prior.prior_diffusers.families import FAMILIES
 from jigdoll.prior.prior_diffusers.family import Latents, ModelFamily, Parts, Pixels, Text, embed_prompt
 from jigdoll.prior.prior_diffusers.schedule import schedule_of
-from jigdoll.types import PriorDefaults
+from jigdoll.types import PriorDefaults, Request
 
 
 class DiffusersPrior:
@@ -77,6 +77,10 @@ class DiffusersPrior:
     def defaults(self) -> PriorDefaults:
         """The size, frame count and look of the model's training videos; guidance as in AKD's appendix D."""
         return self.family.defaults(self._parts)
+
+    def texts(self, request: Request) -> tuple[str, str]:
+        """The prompt as it is, because these models read whole sentences, and the model's own negative prompt."""
+        return request.prompt, self.defaults.negative_prompt
 
     def embed(self, prompt: str) -> Text:
         """Encode a prompt, once."""

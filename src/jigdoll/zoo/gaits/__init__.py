@@ -12,12 +12,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.language.nouns import FLIGHTLESS
+from jigdoll.language.read import read_name
 from jigdoll.types import Motion, RiggedAsset, Skeleton
 from jigdoll.zoo.gaits.actions import flap, fly, idle, leap
 from jigdoll.zoo.gaits.anatomy import Anatomy, study
 from jigdoll.zoo.gaits.body import ride
 from jigdoll.zoo.gaits.feet import Curve, Feet, Stepping, arc, step_feet, straight
 from jigdoll.zoo.gaits.gestures import can_use_arms, kick, punch, wave_hand
+from jigdoll.zoo.gaits.pace import GRAVITY, TURN_PER_STRIDE
 from jigdoll.zoo.gaits.puppet import Puppet
 from jigdoll.zoo.gaits.style import (
     Style,
@@ -36,9 +39,6 @@ from jigdoll.zoo.gaits.style import (
     walk_style,
 )
 
-GRAVITY = 9.81
-TURN_PER_STRIDE = 0.5
-"""How far a turning body comes round in one stride [rad]."""
 MOST_TRIES = 16
 MOST_DROP = 0.06
 """How much of the leg length the body may be lowered for a long stride; longer ones are shortened."""
@@ -144,7 +144,7 @@ def _styles(a: Anatomy, name: str) -> dict[str, Style]:
     styles = {"walk": walk, "run": run, "turn_left": slow, "turn_right": slow}
     if a.plan == "quadruped" and build != "crawler":
         styles["trot"] = trot_style(a, name)
-        if "elephant" not in name:
+        if read_name(name).species != "elephant":
             styles["gallop"] = gallop_style(a, name)
     if build != "hopper":
         styles |= {"creep": creep_style(walk, a), "march": march_style(walk, a), "limp": limp_style(walk)}
@@ -167,7 +167,7 @@ def _actions(a: Anatomy, name: str) -> tuple[str, ...]:
         more.append("wave")
     if a.wings:
         more.append("flap")
-        if not any(word in name for word in ("ostrich", "penguin", "emu", "chicken")):
+        if read_name(name).noun not in FLIGHTLESS:
             more.append("fly")
     return (*core, *more)
 

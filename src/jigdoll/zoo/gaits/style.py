@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 
 from jigdoll.language.nouns import HEAVY, HOPPERS
+from jigdoll.language.read import read_name
 from jigdoll.zoo.gaits.anatomy import Anatomy
 
 Build = Literal["human", "bird", "hopper", "waddler", "cursorial", "hoofed", "heavy", "crawler", "insect"]
@@ -82,18 +83,18 @@ class Style:
     """Whether the trunk is one piece, as under a turtle's shell."""
 
 
-_HOOFED = ("horse", "pony", "zebra", "donkey", "cow", "bull", "deer", "sheep", "goat", "pig", "camel", "giraffe")
-_PAWED = ("fox", "dog", "wolf", "cat", "lion", "tiger", "rabbit", "dragon")
+_HOOFED = ("horse", "cow", "deer", "sheep", "pig", "camel", "giraffe")
+_PAWED = ("fox", "dog", "cat", "lion", "tiger", "rabbit", "dragon")
 
 
 def build_of(anatomy: Anatomy, name: str) -> Build:
     """Which build a body has: its name says it for those whose bones look like another's, else its bones do."""
-    words = name.lower()
-    if any(word in words for word in HOPPERS):
+    species = read_name(name).species
+    if species in HOPPERS:
         return "hopper"
-    if "penguin" in words:
+    if species == "penguin":
         return "waddler"
-    if any(word in words for word in HEAVY):
+    if species in HEAVY:
         return "heavy"
     if anatomy.plan == "biped":
         return _biped_build(anatomy)
@@ -101,9 +102,9 @@ def build_of(anatomy: Anatomy, name: str) -> Build:
         return "insect"
     if anatomy.sprawled:
         return "crawler"
-    if any(word in words for word in _HOOFED):
+    if species in _HOOFED:
         return "hoofed"
-    if any(word in words for word in _PAWED):
+    if species in _PAWED:
         return "cursorial"
     hind = max(anatomy.legs, key=lambda leg: leg.rank)
     ankle = hind.joints[-2] if hind.foot is None else hind.foot
@@ -202,42 +203,42 @@ _RUN = {
 
 def walk_style(anatomy: Anatomy, name: str) -> Style:
     """The walk of a build, and what single species are known for."""
-    build, words = build_of(anatomy, name), name.lower()
+    build, species = build_of(anatomy, name), read_name(name).species
     style = _WALK[build]
-    if "camel" in words or "giraffe" in words:
-        return replace(style, pattern="pace" if "camel" in words else "amble", nod=0.08)
-    if "turtle" in words or "tortoise" in words:
+    if species in ("camel", "giraffe"):
+        return replace(style, pattern="pace" if species == "camel" else "amble", nod=0.08)
+    if species == "turtle":
         return replace(
             style, froude=0.008, duty=0.76, stride=1.25, yaw=0.06, chest_yaw=0.0, sway=0.08, roll=0.05, tail_sway=0.1
         )
-    if "robot" in words:
+    if species == "robot":
         return replace(style, roll=0.02, sway=0.03, heel=0.12, push=0.4, chest_yaw=0.04, arm_swing=0.3, elbow=0.5)
-    if "astronaut" in words:
+    if species == "astronaut":
         return replace(style, froude=0.14, lift=0.09, bob=0.025, arm_swing=0.3, elbow=0.45, width=0.9, sway=0.035)
-    if "child" in words:
+    if species == "child":
         return replace(style, froude=0.3, bob=0.022, arm_swing=0.5, elbow=0.4, nod=0.02)
-    if "t_rex" in words or "tyranno" in words:
+    if species == "t_rex":
         return replace(style, froude=0.13, lift=0.16, sway=0.06, roll=0.05, nod=0.05, tail_sway=0.1)
-    if "cat" == words or any(w in words for w in ("lion", "tiger", "leopard")):
+    if species in ("cat", "lion", "tiger"):
         return replace(style, lift=0.1, flex=0.0, sway=0.02, roll=0.04, yaw=0.07, chest_yaw=0.07, head=0.05)
     return replace(style, pattern="tetrapod") if anatomy.plan == "octopod" else style
 
 
 def run_style(anatomy: Anatomy, name: str) -> Style:
     """The fast gait that a build takes to of itself."""
-    build, words = build_of(anatomy, name), name.lower()
+    build, species = build_of(anatomy, name), read_name(name).species
     style = _RUN[build]
-    if "rabbit" in words or "hare" in words:
+    if species == "rabbit":
         return replace(style, pattern="bound", flex=0.55, froude=2.0, bob=0.12)
-    if "rhino" in words:
+    if species == "rhino":
         return replace(gallop_style(anatomy, name), flex=0.08, bob=0.04, froude=1.4, lift=0.18)
-    if any(w in words for w in ("pig", "sheep", "cow", "dragon")):
+    if species in ("pig", "sheep", "cow", "dragon"):
         return trot_style(anatomy, name)
-    if "camel" in words:
+    if species == "camel":
         return replace(trot_style(anatomy, name), pattern="pace", sway=0.04, roll=0.04)
-    if "turtle" in words or "tortoise" in words:
+    if species == "turtle":
         return replace(style, rigid=True, froude=0.03, stride=1.25, yaw=0.08, tail_sway=0.1, duty=0.6)
-    if "robot" in words or "astronaut" in words:
+    if species in ("robot", "astronaut"):
         return replace(style, froude=0.9, arm_swing=0.6)
     return replace(style, pattern="tetrapod") if anatomy.plan == "octopod" else style
 

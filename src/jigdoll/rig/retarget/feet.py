@@ -1,0 +1,243 @@
+"""Feet on the ground: the sole of a standing foot stays where it is, the body moves with it, the leg reaches it."""
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from scipy.ndimage import gaussian_filter1d, maximum_filter1d
+
+from jigdoll.rig.anatomy import Anatomy, Leg, LimbParts
+from jigdoll.rig.retarget.limb_motion import pivot_of
+from jigdoll.rig.retarget.turns import from_rotvec, shortest_turns
+
+SMOOTH_SECONDS = 0.12
+"""What the feet ask of the body is smoothed over this time."""
+SHORTEST = 3
+"""Stances of fewer frames are no stances, and so are gaps."""
+STRETCH = 0.998
+"""How straight a leg may become, as a share of its bones."""
+
+
+def lock_feet(
+    anatomy: Anatomy,
+    G: Float[ndarray, "frames joints 3 3"],
+    root: Float[ndarray, "frames 3"],
+    contact: Float[ndarray, "frames legs"],
+    fps: float,
+) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
+    """World rotations and root places with feet that stand still while they stand, on the ground and not below it."""
+    stands = np.stack([_long_runs(contact[:, i] > 0.5) for i in range(contact.shape[1])], 1)
+    root = _travel_with_feet(anatomy, G, root, stands, fps)
+    root = _rest_on_feet(anatomy, G, root, stands, fps)
+    P = places(anatomy, G, root)
+    offsets = _offsets(anatomy, G, P, stands)
+    root = root + _reachable(anatomy, P, offsets, fps)
+    P = places(anatomy, G, root)
+    G = G.copy()
+    for i, leg in enumerate(anatomy.legs):
+        offset = _offsets(anatomy, G, P, stands, only=i)[:, 0]
+        G = reach(anatomy, G, P, leg.parts, P[:, leg.parts.end] + offset)
+    return G, root
+
+
+def places(
+    anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], root: Float[ndarray, "frames 3"]
+) -> Float[ndarray, "frames joints 3"]:
+    """Where the joints are, from world rotations and the root's places."""
+    P_rest, R_rest = anatomy.T_rest[:, :3, 3], anatomy.T_rest[:, :3, :3]
+    P = np.empty((*G.shape[:2], 3))
+    for joint, parent in enumerate(anatomy.skeleton.parents):
+        if parent < 0:
+            P[:, joint] = root
+        else:
+            bone = R_rest[parent].T @ (P_rest[joint] - P_rest[parent])
+            P[:, joint] = P[:, parent] + G[:, parent] @ bone
+    return P
+
+
+def soles(
+    leg: Leg, G: Float[ndarray, "frames joints 3 3"], P: Float[ndarray, "frames joints 3"]
+) -> Float[ndarray, "frames points 3"]:
+    """Where the skin of a foot that may touch the ground is."""
+    turned = np.einsum("fpab,pb->fpa", G[:, leg.contact_joints], leg.contact_points)
+    return turned + P[:, leg.contact_joints]
+
+
+def reach(
+    anatomy: Anatomy,
+    G: Float[ndarray, "frames joints 3 3"],
+    P: Float[ndarray, "frames joints 3"],
+    parts: LimbParts,
+    target: Float[ndarray, "frames 3"],
+) -> Float[ndarray, "frames joints 3 3"]:
+    """World rotations with the limb's end at the target: the middle joint opens or folds, then the limb turns to aim.
+
+    The limb keeps the plane in which it bends, and what hangs on its end keeps its own rotation in the world.
+    """
+    G = G.copy()
+    root, middle, end = P[:, parts.root], P[:, parts.middle], P[:, parts.end]
+    upper_joints, lower_joints = _limb_joints(anatomy, parts)
+    if parts.root == parts.middle:
+        turn = shortest_turns(end - root, target - root)
+        G[:, upper_joints] = turn[:, None] @ G[:, upper_joints]
+        return G
+    a = np.linalg.norm(middle - root, axis=1)
+    b = np.linalg.norm(end - middle, axis=1)
+    want = np.linalg.norm(target - root, axis=1)
+    want = np.clip(want, np.abs(a - b) + 1e-3 * (a + b), STRETCH * (a + b))
+    have = np.linalg.norm(end - root, axis=1)
+    axis = np.cross(middle - root, end - middle)
+    flat = np.linalg.norm(axis, axis=1) < 1e-4 * a * b
+    if flat.any():  # a straight limb bends about the body's own sideways axis
+        axis[flat] = G[flat, parts.root] @ _hinge_hint(anatomy, parts)
+    axis /= np.maximum(np.linalg.norm(axis, axis=1, keepdims=True), 1e-12)
+
+    def inner(distance: ndarray) -> ndarray:
+        return np.arccos(np.clip((a**2 + b**2 - distance**2) / np.maximum(2 * a * b, 1e-12), -1, 1))
+
+    fold = inner(have) - inner(want)  # the lower bone turns about the middle by this much more
+    bend = from_rotvec(axis * fold[:, None])
+    new_end = middle + np.einsum("fab,fb->fa", bend, end - middle)
+    aim = shortest_turns(new_end - root, target - root)
+    G[:, lower_joints] = (aim @ bend)[:, None] @ G[:, lower_joints]
+    G[:, upper_joints] = aim[:, None] @ G[:, upper_joints]
+    return G
+
+
+def _limb_joints(anatomy: Anatomy, parts: LimbParts) -> tuple[list[int], list[int]]:
+    """The joints that turn with the upper bone and with the lower one; what hangs on the end turns with neither."""
+    parents = anatomy.skeleton.parents
+    path = [parts.end]
+    while path[-1] != parts.root:
+        path.append(parents[path[-1]])
+    path = path[::-1]
+    if parts.root == parts.middle:
+        return path[:-1], []
+    at = path.index(parts.middle)
+    return path[:at], path[at:-1]
+
+
+def _hinge_hint(anatomy: Anatomy, parts: LimbParts) -> Float[ndarray, " 3"]:
+    """In the root joint's frame the axis about which the limb folds: a knee backwards, an elbow forwards."""
+    side = np.array([1.0, 0.0, 0.0]) if parts.limb.kind == "leg" else np.array([-1.0, 0.0, 0.0])
+    return anatomy.T_rest[parts.root, :3, :3].T @ side
+
+
+def _long_runs(flags: ndarray) -> ndarray:
+    """Without gaps and then without stretches that are too short."""
+    kept = flags.copy()
+    for wanted in (False, True):
+        for first, last in runs(kept == wanted):
+            if last - first < SHORTEST and first > 0 and last < len(kept):
+                kept[first:last] = not wanted
+    return kept
+
+
+def runs(flags: ndarray) -> list[tuple[int, int]]:
+    """The stretches of truth, each from its first frame to the one after its last."""
+    edges = np.diff(np.concatenate([[0], flags.astype(int), [0]]))
+    return list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
+
+
+def _travel_with_feet(
+    anatomy: Anatomy, G: ndarray, root: Float[ndarray, "frames 3"], stands: ndarray, fps: float
+) -> Float[ndarray, "frames 3"]:
+    """The root's way over the ground such that standing feet slip as little as may be."""
+    P = places(anatomy, G, root)
+    slip = np.zeros((len(root) - 1, 2))
+    count = np.zeros(len(root) - 1)
+    for i, leg in enumerate(anatomy.legs):
+        step = np.diff(P[:, pivot_of(leg.parts)][:, [0, 2]], axis=0)
+        both = stands[1:, i] & stands[:-1, i]
+        slip[both] += step[both]
+        count += both
+    if not count.any():
+        return root
+    mean = np.where(count[:, None] > 0, slip / np.maximum(count, 1)[:, None], 0.0)
+    sigma = SMOOTH_SECONDS * fps
+    share = gaussian_filter1d((count > 0).astype(float), sigma, axis=0)
+    trust = np.minimum(share / 0.3, 1) / np.maximum(share, 0.05)
+    smooth = gaussian_filter1d(mean, sigma, axis=0) * trust[:, None]
+    way = np.concatenate([np.zeros((1, 2)), np.cumsum(smooth, 0)])
+    moved = root.copy()
+    moved[:, [0, 2]] -= way
+    return moved
+
+
+def _rest_on_feet(
+    anatomy: Anatomy, G: ndarray, root: Float[ndarray, "frames 3"], stands: ndarray, fps: float
+) -> Float[ndarray, "frames 3"]:
+    """The root raised or lowered so that standing soles are on the ground."""
+    P = places(anatomy, G, root)
+    low = np.stack([soles(leg, G, P)[..., 1].min(1) for leg in anatomy.legs], 1)
+    count = stands.sum(1)
+    need = np.where(count > 0, -(low * stands).sum(1) / np.maximum(count, 1), np.nan)
+    known = np.flatnonzero(~np.isnan(need))
+    if not len(known):
+        lowest = float(low.min())
+        lift = np.full(len(root), -lowest if lowest < 0 else 0.0)
+    else:
+        lift = np.interp(np.arange(len(root)), known, need[known])
+    lift = gaussian_filter1d(lift, SMOOTH_SECONDS * fps, mode="nearest")
+    moved = root.copy()
+    moved[:, 1] += lift
+    return moved
+
+
+def _offsets(
+    anatomy: Anatomy, G: ndarray, P: Float[ndarray, "frames joints 3"], stands: ndarray, only: int | None = None
+) -> Float[ndarray, "frames legs 3"]:
+    """How far each foot has to move: to its anchor while it stands, smoothly from one to the next while it swings."""
+    chosen = range(len(anatomy.legs)) if only is None else [only]
+    out = np.zeros((len(P), len(chosen), 3))
+    frames = np.arange(len(P))
+    for k, i in enumerate(chosen):
+        leg = anatomy.legs[i]
+        pivot = P[:, pivot_of(leg.parts)]
+        low = soles(leg, G, P)[..., 1].min(1)
+        offset = np.full((len(P), 3), np.nan)
+        for first, last in runs(stands[:, i]):
+            anchor = pivot[first:last].mean(0)
+            offset[first:last] = anchor - pivot[first:last]
+            offset[first:last, 1] = -low[first:last]
+        known = ~np.isnan(offset[:, 0])
+        if not known.any():
+            offset[:] = 0.0
+        else:
+            offset = _eased(offset, known, frames)
+        offset[:, 1] = np.maximum(offset[:, 1], -low)
+        out[:, k] = offset
+    return out
+
+
+def _eased(offset: ndarray, known: ndarray, frames: ndarray) -> ndarray:
+    """Between two stances the offset goes from one to the other along a smooth step."""
+    filled = offset.copy()
+    for first, last in runs(~known):
+        nothing = np.zeros(3)
+        before = offset[first - 1] if first > 0 else nothing
+        after = offset[last] if last < len(frames) else nothing
+        t = np.linspace(0, 1, last - first + 2)[1:-1][:, None]
+        filled[first:last] = before + (t * t * (3 - 2 * t)) * (after - before)
+    return filled
+
+
+def _reachable(anatomy: Anatomy, P: ndarray, offsets: ndarray, fps: float) -> Float[ndarray, "frames 3"]:
+    """How far the body has to sink so that no leg is too short for its foot's place."""
+    sink = np.zeros(len(P))
+    for i, leg in enumerate(anatomy.legs):
+        parts = leg.parts
+        if parts.root == parts.middle:
+            continue
+        bones = np.linalg.norm(P[:, parts.middle] - P[:, parts.root], axis=1)
+        bones = bones + np.linalg.norm(P[:, parts.end] - P[:, parts.middle], axis=1)
+        way = P[:, parts.end] + offsets[:, i] - P[:, parts.root]
+        flat = np.linalg.norm(way[:, [0, 2]], axis=1)
+        tall = np.sqrt(np.maximum((STRETCH * bones) ** 2 - flat**2, 0))
+        sink = np.maximum(sink, -way[:, 1] - tall)
+    if not (sink > 0).any():
+        return np.zeros((len(P), 3))
+    width = max(int(SMOOTH_SECONDS * fps), 1)
+    wide = maximum_filter1d(sink, 2 * width + 1, mode="nearest")
+    lower = np.zeros((len(P), 3))
+    lower[:, 1] = -gaussian_filter1d(wide, SMOOTH_SECONDS * fps / 2, mode="nearest")
+    return lower

@@ -1,0 +1,253 @@
+"""Limb space: a motion described by what limbs do, the same for every rig of a kind of body.
+
+Rotations are turns since a canonical rest, seen in the frame of the body's heading. Bones of arms, legs, wings and fins
+are brought to one direction each first (arms and legs hang down, wings reach out), so that a T pose and an A pose mean
+the same; feet that lie flat, the trunk, the neck and the tail turn since the pose in which the body carries itself.
+Lengths are in leg lengths of the body, or in lengths of the limb.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from jigdoll.contacts import Feet, find_stances, ground_velocity, stays_in_place, with_travel
+from jigdoll.kinematics import motion_to_world
+from jigdoll.rig.anatomy import FLAT, Anatomy, BodyKind, LimbParts
+from jigdoll.rig.retarget.turns import chain_places, interpolate_turns, shortest_turns
+from jigdoll.types import Limb, Motion
+
+TRUNK, NECK, TAIL = 6, 5, 8
+"""Stations along the middle line at which its turns are kept."""
+STATIONS = ("before", "upper", "lower", "end", "after")
+"""Stations of a limb: collar or shoulder blade, upper bone, lower bone, foot or hand, toes or fingers."""
+HEADING_SECONDS = 0.4
+"""A heading is smoothed over this time: a stride's sway is no turn."""
+
+
+@dataclass(frozen=True, eq=False)
+class LimbTrack:
+    """What one limb does."""
+
+    limb: Limb
+    turns: Float[ndarray, "frames 5 3 3"]
+    """At each station the turn since the canonical rest, in the heading's frame."""
+    has: Bool[ndarray, " 5"]
+    """Which stations the source has; the others go on as the one before."""
+    rest: Float[ndarray, "5 3 3"]
+    """What turns the canonical bone into the source's resting bone; identity for flat bones."""
+    end: Float[ndarray, "frames 3"]
+    """From the limb's root to its end, in lengths of the limb, in the heading's frame."""
+    contact: Bool[ndarray, " frames"]
+    """When it stands on the ground."""
+
+
+@dataclass(frozen=True, eq=False)
+class LimbMotion:
+    """A motion in limb space."""
+
+    kind: BodyKind
+    fps: float
+    name: str
+    place: Float[ndarray, "frames 3"]
+    """Of the root, in leg lengths: over the ground since the first frame, and above it in hip heights."""
+    heading: Float[ndarray, " frames"]
+    """About the vertical since the first frame [rad]."""
+    root: Float[ndarray, "frames 3 3"]
+    """The root's turn since it stood, in the heading's frame."""
+    trunk: Float[ndarray, "frames stations 3 3"]
+    neck: Float[ndarray, "frames stations 3 3"] | None
+    tail: Float[ndarray, "frames stations 3 3"] | None
+    limbs: tuple[LimbTrack, ...]
+    grounded: bool
+    """Whether it goes on legs."""
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+
+def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMotion:
+    """The motion of a working copy in limb space.
+
+    With `travel` a clip that walks on the spot is given the speed back with which its feet sweep the ground.
+    """
+    world = motion_to_world(anatomy.skeleton, motion)
+    stance = np.zeros((len(motion), 0), bool)
+    if anatomy.legs and len(motion) > 2:
+        motion, world, stance = _with_stances(anatomy, motion, world, travel=travel)
+    rotation = _unscaled(world[..., :3, :3])
+    P = world[..., :3, 3]
+    since = rotation @ anatomy.R_neutral.transpose(0, 2, 1)
+    heading = heading_of(since[:, 0], motion.fps)
+    H = yaw(heading)
+    free = np.einsum("fba,fjbc->fjac", H, since)
+    unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
+    place = P[:, 0] / unit
+    place[:, 1] = P[:, 0, 1] / anatomy.hip_height
+    place[:, [0, 2]] = (place[:, [0, 2]] - place[0, [0, 2]]) @ yaw(heading[:1])[0][np.ix_([0, 2], [0, 2])]
+    since_rest = np.einsum("fba,fjbc,jdc->fjad", H, rotation, anatomy.T_rest[:, :3, :3])
+    legs = [leg.parts for leg in anatomy.legs]
+    tracks = [
+        _track(anatomy, part, since_rest, P, H, stance[:, legs.index(part)] if part in legs and stance.size else None)
+        for part in anatomy.parts
+    ]
+    return LimbMotion(
+        kind=anatomy.kind,
+        fps=motion.fps,
+        name=motion.name,
+        place=place,
+        heading=heading - heading[0],
+        root=free[:, 0],
+        trunk=_stations(anatomy, anatomy.trunk, free, TRUNK),
+        neck=_stations(anatomy, anatomy.neck, free, NECK) if anatomy.neck else None,
+        tail=_stations(anatomy, anatomy.tail, free, TAIL) if anatomy.tail else None,
+        limbs=tuple(tracks),
+        grounded=anatomy.grounded,
+    )
+
+
+def feet_of(anatomy: Anatomy, world: Float[ndarray, "frames joints 4 4"], fps: float) -> Feet:
+    """The feet of a posed body."""
+    count = max(len(leg.contact_joints) for leg in anatomy.legs)
+    soles = np.empty((len(world), len(anatomy.legs), count, 3))
+    for i, leg in enumerate(anatomy.legs):
+        T = world[:, leg.contact_joints]
+        points = np.einsum("fpab,pb->fpa", T[..., :3, :3], leg.contact_points) + T[..., :3, 3]
+        soles[:, i] = points[:, np.arange(count) % points.shape[1]]
+    joints = np.stack([world[:, pivot_of(leg.parts), :3, 3] for leg in anatomy.legs], 1)
+    return Feet(torch.from_numpy(joints), torch.from_numpy(soles), fps, anatomy.body_length)
+
+
+def pivot_of(parts: LimbParts) -> int:
+    """The joint about which a foot rolls: its ball, or the end of the limb."""
+    return parts.after[0] if parts.after else parts.end
+
+
+def heading_of(turns: Float[ndarray, "frames 3 3"], fps: float) -> Float[ndarray, " frames"]:
+    """The smoothed heading of a body [rad]; where it looks up or down the heading goes on from its neighbours."""
+    ahead = turns[:, :, 2][:, [0, 2]]
+    sure = np.linalg.norm(ahead, axis=1) > 0.35
+    if not sure.any():
+        return np.zeros(len(turns))
+    frames = np.arange(len(turns))
+    angle = np.unwrap(np.arctan2(ahead[sure, 0], ahead[sure, 1]))
+    angle = np.interp(frames, frames[sure], angle)
+    width = max(int(HEADING_SECONDS * fps), 1)
+    padded = np.concatenate([np.full(width, angle[0]), angle, np.full(width, angle[-1])])
+    kernel = np.hanning(2 * width + 1)
+    return np.convolve(padded, kernel / kernel.sum(), mode="valid")
+
+
+def yaw(angle: Float[ndarray, " frames"]) -> Float[ndarray, "frames 3 3"]:
+    """Turns about the vertical that bring +Z to the heading."""
+    c, s, o, e = np.cos(angle), np.sin(angle), np.zeros_like(angle), np.ones_like(angle)
+    return np.stack([np.stack([c, o, s], -1), np.stack([o, e, o], -1), np.stack([-s, o, c], -1)], -2)
+
+
+def limb_bones(parts: LimbParts) -> list[tuple[int, int] | None]:
+    """The joint that turns each station's bone and the joint where that bone ends; -1 where no joint marks the end."""
+    if parts.root == parts.middle:  # one bone
+        return [_before(parts), (parts.root, parts.end), None, None, None]
+    after = parts.after
+    end = (parts.end, after[0] if after else -1)
+    toes = (after[0], after[1] if len(after) > 1 else -1) if after else None
+    return [_before(parts), (parts.root, parts.middle), (parts.middle, parts.end), end, toes]
+
+
+def _before(parts: LimbParts) -> tuple[int, int] | None:
+    return (parts.before[-1], parts.root) if parts.before else None
+
+
+def canonical_turn(anatomy: Anatomy, parts: LimbParts, station: int) -> Float[ndarray, "3 3"]:
+    """What turns the canonical bone of a station into this body's resting bone; identity where it lies flat."""
+    bone = limb_bones(parts)[station]
+    if bone is None or bone[1] < 0 or station == 0:
+        return np.eye(3)
+    P = anatomy.T_rest[:, :3, 3]
+    way = P[bone[1]] - P[bone[0]]
+    way = way / max(float(np.linalg.norm(way)), 1e-9)
+    if parts.limb.kind == "leg" and station >= 3 and -way[1] < FLAT:
+        return np.eye(3)
+    return shortest_turns(canonical_direction(parts.limb)[None], way[None])[0]
+
+
+def canonical_direction(limb: Limb) -> Float[ndarray, " 3"]:
+    """Where the bones of a limb point at the canonical rest."""
+    if limb.kind in ("leg", "arm"):
+        return np.array([0.0, -1.0, 0.0])
+    return np.array([1.0 if limb.side == "left" else -1.0, 0.0, 0.0])
+
+
+def _track(
+    anatomy: Anatomy,
+    parts: LimbParts,
+    since_rest: Float[ndarray, "frames joints 3 3"],
+    P: Float[ndarray, "frames joints 3"],
+    H: Float[ndarray, "frames 3 3"],
+    contact: Bool[ndarray, " frames"] | None,
+) -> LimbTrack:
+    """One limb's turns; a bone that stretches is followed by where its end really is."""
+    frames = len(P)
+    turns = np.tile(np.eye(3), (frames, len(STATIONS), 1, 1))
+    rest = np.tile(np.eye(3), (len(STATIONS), 1, 1))
+    has = np.zeros(len(STATIONS), bool)
+    for station, bone in enumerate(limb_bones(parts)):
+        if bone is None:
+            if station:
+                turns[:, station], rest[station] = turns[:, station - 1], rest[station - 1]
+            continue
+        joint, end = bone
+        turn = since_rest[:, joint]
+        if end >= 0:
+            way = np.einsum("fba,fb->fa", H, P[:, end] - P[:, joint])
+            still = anatomy.T_rest[end, :3, 3] - anatomy.T_rest[joint, :3, 3]
+            turn = shortest_turns(turn @ still, way) @ turn
+        rest[station] = canonical_turn(anatomy, parts, station)
+        turns[:, station] = turn @ rest[station]
+        has[station] = True
+    reach = np.einsum("fba,fb->fa", H, P[:, parts.end] - P[:, parts.root]) / parts.length
+    stood = np.zeros(frames, bool) if contact is None else contact
+    return LimbTrack(parts.limb, turns, has, rest, reach, stood)
+
+
+def _stations(
+    anatomy: Anatomy, chain: Sequence[int], turns: Float[ndarray, "frames joints 3 3"], count: int
+) -> Float[ndarray, "frames stations 3 3"]:
+    """The turns along a chain at evenly spread places."""
+    places = chain_places(anatomy.T_rest[list(chain), :3, 3])
+    return interpolate_turns(turns[:, list(chain)], places, np.linspace(0, 1, count))
+
+
+def _with_stances(
+    anatomy: Anatomy, motion: Motion, world: Float[ndarray, "frames joints 4 4"], *, travel: bool
+) -> tuple[Motion, Float[ndarray, "frames joints 4 4"], Bool[ndarray, "frames legs"]]:
+    """When the feet stand; a clip that walks on the spot walks over the ground."""
+    feet = feet_of(anatomy, world, motion.fps)
+    root = motion.pose.root
+    if travel and stays_in_place(root, motion.fps, length=anatomy.body_length):
+        velocity = -ground_velocity(feet)
+        if float(velocity.norm()) > 0:
+            motion = with_travel(motion, velocity)
+            world = motion_to_world(anatomy.skeleton, motion)
+            feet = feet_of(anatomy, world, motion.fps)
+            return motion, world, find_stances(feet, travel=float(velocity.norm())).numpy()
+    way = (root[-1] - root[0])[[0, 2]].norm() * motion.fps / max(len(root) - 1, 1)
+    return motion, world, find_stances(feet, travel=float(way)).numpy()
+
+
+def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "frames joints 3 3"]:
+    """The rotations in matrices that may scale."""
+    lengths = np.linalg.norm(linear, axis=-2, keepdims=True)
+    if np.allclose(lengths, 1.0, atol=1e-5):
+        return linear
+    u, _, v = np.linalg.svd(linear)
+    u[..., -1] *= np.sign(np.linalg.det(u @ v))[..., None]
+    return u @ v
+
+
+def named(limb_motion: LimbMotion, name: str) -> LimbMotion:
+    """The same motion under another name."""
+    return replace(limb_motion, name=name)
