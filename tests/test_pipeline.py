@@ -148,7 +148,12 @@ def test_a_run_that_was_killed_ends_in_the_same_motion(
 
 @pytest.mark.parametrize(
     ("changes", "point"),
-    [({"prompt": "an ant runs"}, "prompt was"), ({"seed": 3}, "seed was 0 and is now 3"), ({"loop": True}, "loop was")],
+    [
+        ({"prompt": "an ant runs"}, "prompt was"),
+        ({"seed": 3}, "seed was 0 and is now 3"),
+        ({"loop": True}, "loop was"),
+        ({"settings": replace(QUICK, losses=LossWeights(contact=5.0))}, "losses.contact was null and is now 5.0"),
+    ],
 )
 def test_a_folder_of_another_run_is_refused(
     done: tuple[Path, pipeline.Animation], ant: RiggedAsset, changes: dict, point: str
