@@ -3,15 +3,20 @@ PYTHON ?= python3
 BLENDER_PYTHON ?= python3.11  # Blender's module is built for this one only
 VENV ?= .venv
 BIN := $(VENV)/bin
+WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench test-blender lock clean
+.PHONY: demo test lint docs bench test-blender clean
 
 demo: $(VENV)/.core  ## A sentence becomes a character that walks: GLB, BVH, video, contact sheet and report in out/demo.
 	$(BIN)/jigdoll animate "a red fox walks" --out out/demo
 
-test: $(VENV)/.dev tests/validator/node_modules lint  ## Style, types, layers, then the whole suite.
-	$(BIN)/python -m pytest
+# Two processes of one thread each; they take tests from each other, so that both end together.
+test: $(VENV)/.dev tests/validator/node_modules lint docs  ## Style, types, layers, the manual, then the whole suite.
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+docs: $(VENV)/.docs  ## The manual as web pages in site/; a broken link or reference fails.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -37,6 +42,10 @@ $(VENV)/.dev: $(VENV)/.core requirements-dev.lock
 	$(BIN)/pip install -q -r requirements-dev.lock
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.dev requirements-docs.lock
+	$(BIN)/pip install -q -r requirements-docs.lock
+	touch $@
+
 # The Khronos validator is optional: without npm its tests skip and say so.
 tests/validator/node_modules:
 	-cd tests/validator && npm install --silent --no-audit --no-fund --no-package-lock
@@ -47,4 +56,4 @@ tests/validator/node_modules:
 	touch $@
 
 clean:
-	rm -rf out runs .pytest_cache .ruff_cache .hypothesis
+	rm -rf out runs site .pytest_cache .ruff_cache .hypothesis

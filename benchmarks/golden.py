@@ -92,7 +92,7 @@ def golden(options: Options, folder: Path) -> dict[str, str]:
     for character, clip in list(JUDGE.items())[:few]:
         if character.startswith("zoo:") or Path(character).exists():
             out = folder / "judge.json"
-            run("judge", character, clip, "--json", str(out), folder=folder)
+            out.write_text(run("judge", character, clip, "--json", folder=folder))
             marks[f"judge {Path(character).name} {clip}"] = mark(out.read_bytes())
     return marks
 

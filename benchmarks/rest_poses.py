@@ -25,7 +25,7 @@ from rich.table import Table
 
 from jigdoll.asset.load import read
 from jigdoll.errors import JigdollError
-from jigdoll.formats.joints import world_rest
+from jigdoll.kinematics import world_rest
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = HERE.parent / "tests" / "blender" / "rest.py"

@@ -5,11 +5,10 @@ python examples/01_walk_a_fox.py out/fox_walk.glb
 
 import sys
 
-from jigdoll import zoo
-from jigdoll.export import save
+from jigdoll import save, zoo
 from jigdoll.zoo.gaits import reference_motion
 
 fox = zoo.make("fox")
 walk = reference_motion(fox, "walk", seconds=2.0, fps=24.0, loop=True)
-path = save(sys.argv[1] if len(sys.argv) > 1 else "out/fox_walk.glb", fox, [walk])
+path = save(sys.argv[1] if len(sys.argv) > 1 else "out/fox_walk.glb", fox, walk)
 print(f"{path}: {len(fox.mesh.vertices)} vertices, {len(fox.skeleton)} joints, {len(walk)} frames")

@@ -10,15 +10,13 @@ from dataclasses import replace
 
 import torch
 
-from jigdoll import zoo
-from jigdoll.asset.load import load
-from jigdoll.export import save
+from jigdoll import load, save
 from jigdoll.kinematics import rest_pose, rest_transforms
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_inverse, quaternion_multiply, rotvec_to_quaternion
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Motion
 
-asset = load(sys.argv[1]) if len(sys.argv) > 1 else zoo.make("horse")
+asset = load(sys.argv[1] if len(sys.argv) > 1 else "zoo:horse")
 limbs = {limb.kind: limb for limb in find_limbs(asset.skeleton)}
 neck = limbs["head"].joints[0]
 
@@ -32,5 +30,5 @@ rotations = pose.rotations.clone()
 rotations[:, neck] = quaternion_multiply(quaternion_multiply(quaternion_inverse(rest), nod), rest)
 
 motion = Motion(replace(pose, rotations=rotations), fps=24.0, name="nod")
-path = save(sys.argv[2] if len(sys.argv) > 2 else "out/nodding.glb", asset, [motion])
+path = save(sys.argv[2] if len(sys.argv) > 2 else "out/nodding.glb", asset, motion)
 print(f"{path}: the clip 'nod' turns {asset.skeleton.names[neck]}")

@@ -1,7 +1,13 @@
-"""Small characters that several rooms test with."""
+"""Small characters and helpers that several rooms test with."""
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
 
 import torch
 
+from jigdoll.cli import main
 from jigdoll.kinematics import make_skeleton
 from jigdoll.types import Mesh, RiggedAsset, Weights
 
@@ -19,3 +25,25 @@ def two_link_arm(bones: int = 3) -> RiggedAsset:
     weights = Weights(joints, torch.ones(2 * n, 1))
     colors = torch.rand(2 * n, 3, generator=torch.Generator().manual_seed(0))
     return RiggedAsset("arm", Mesh(vertices, faces, colors), skeleton, weights)
+
+
+@dataclass(frozen=True)
+class Run:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def jigdoll(*words: object) -> Run:
+    """Run a verb in this process, as the script does."""
+    out, err, before = io.StringIO(), io.StringIO(), sys.argv
+    sys.argv = ["jigdoll", *map(str, words)]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    finally:
+        sys.argv = before
+    return Run(code, out.getvalue(), err.getvalue())

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jigdoll.asset.axes import Axis
 from jigdoll.asset.load import load_clips, read, split_clip
-from jigdoll.asset.normalize import Axis
 from jigdoll.errors import RepairWarning
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Mesh, Motion, RiggedAsset, Skeleton, Weights

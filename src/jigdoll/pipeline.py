@@ -1,6 +1,5 @@
 """The whole story: a character and a sentence in, an animation out."""
 
-import hashlib
 import importlib.util
 import re
 import warnings
@@ -12,16 +11,16 @@ from typing import Any
 
 import torch
 
-from jigdoll.asset.load import load
-from jigdoll.asset.normalize import Axis
-from jigdoll.character import rig_asset
+from jigdoll.asset.axes import AxisHints
+from jigdoll.character import ZOO, body_mark, open_character, rigged
+from jigdoll.checkpoint import fingerprint
 from jigdoll.distill.config import DistillPlan
 from jigdoll.distill.foot_lock import foot_lock
 from jigdoll.distill.loop import Distilled, StepReport, distill
 from jigdoll.distill.options import AnimateOptions
 from jigdoll.distill.scene import Scene, make_scene, render_window, sample_camera
 from jigdoll.distill.trajectory import to_motion
-from jigdoll.errors import JigdollError, MissingExtra
+from jigdoll.errors import MissingExtra
 from jigdoll.export import save
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
@@ -29,34 +28,22 @@ from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
 from jigdoll.language import explain, read, require_actions
 from jigdoll.math.devices import to_device
-from jigdoll.motion import close_loop, resample
+from jigdoll.motion import check_rate, close_loop, resample, slice_motion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
-from jigdoll.protocols import TextTo3D, VideoPrior
+from jigdoll.protocols import Progress, TextTo3D, VideoPrior, part, quiet
 from jigdoll.render.draw import contact_sheet
 from jigdoll.rig.reparent import reparent, to_original
 from jigdoll.runs import ProgressFile, Run, open_run
 from jigdoll.types import Motion, Pose, RiggedAsset
-from jigdoll.zoo.assemble import make
 from jigdoll.zoo.from_text import character_from_text
 
-Report = Callable[[float, str], None]
 _FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds", "device", "offload", "vae_frames")
 """What may change when a run is taken up again: the distillation is the same."""
 PREVIEW_SHARE = 0.02
 """How much of the work lies between two previews at least."""
 PREFERENCE = 10.0
 """What the prior's preference counts beside the metrics; it is a few hundredths for a motion that fits its prompt."""
-
-
-@dataclass(frozen=True)
-class AxisHints:
-    """How a file's axes and unit are to be read; None is a guess."""
-
-    up: Axis | None = None
-    forward: Axis | None = None
-    scale: float | None = None
-    """Metres per unit."""
 
 
 class PromptWarning(UserWarning):
@@ -96,7 +83,7 @@ def animate(
     settings: AnimateOptions = AnimateOptions(),
     axes: AxisHints = AxisHints(),
     make_character: TextTo3D = character_from_text,
-    progress: Report = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Animation:
     """Animate a character (a file, `zoo:fox`, an asset, or None to make it from the words) as a sentence says.
 
@@ -119,10 +106,10 @@ def animate(
         warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=2)
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
-    asset = rigged(asset, progress=lambda share, what: progress(0.1 * share, what))
+    asset = rigged(asset, progress=part(progress, 0.0, 0.1))
     given = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
     options = replace(settings, **{name: value for name, value in given.items() if value is not None})
-    request = {"character": _named(character), "body": fingerprint(asset), "prompt": prompt, "prior": _named(prior)}
+    request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": _named(prior)}
     request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **memory}
     request |= asdict(axes) | asdict(options)
     words, unwanted = video_prior.texts(asked)
@@ -133,9 +120,13 @@ def animate(
     bodies = make_bodies(body) if physics else None  # refuses now what cannot stand
     clips: dict[int, Motion] = {}
 
+    def shipped(made: Distilled) -> Motion:
+        motion = finished(body, made, fps=fps, loop=options.loop, name=prompt)
+        return at_most(motion, options.seconds, loop=options.loop)
+
     def score(made: Distilled) -> float:
         """Of the clip that ships."""
-        clips[made.seed] = motion = finished(body, made, fps=fps, loop=options.loop, name=prompt)
+        clips[made.seed] = motion = shipped(made)
         return quality(judge(body, motion)) + PREFERENCE * preference(scene, motion)
 
     with _folder(out, request) as run:
@@ -144,46 +135,20 @@ def animate(
         distilled = distill(
             scene,
             checkpoint=run.checkpoint if run else None,
-            watch=_watch(run, scene.plan, lambda share, what: progress(0.1 + 0.75 * share, what)),
+            watch=_watch(run, scene.plan, part(progress, 0.1, 0.4 if physics else 0.85)),
             score=score,
         )
-        motion = clips.get(distilled.seed) or finished(body, distilled, fps=fps, loop=options.loop, name=prompt)
+        motion = clips.get(distilled.seed) or shipped(distilled)
         before = None
         if bodies is not None:
             before = replace(motion, name="before physics")
-            motion = performed(body, motion, bodies=bodies, loop=options.loop, run=run, progress=progress)
+            performing = part(progress, 0.4, 0.85)
+            motion = performed(body, motion, bodies=bodies, loop=options.loop, run=run, progress=performing)
         verdict = judge(body, motion, reference=before, bodies=bodies)
         motion = to_original(reparented, motion)
-        files = write_results(run, asset, motion, verdict, distilled, progress=progress) if run else {}
+        files = write_results(run, asset, motion, verdict, distilled, progress=part(progress, 0.85, 1.0)) if run else {}
     progress(1.0, "done")
     return Animation(asset, motion, prompt, verdict, distilled, files)
-
-
-def open_character(
-    character: str | Path | RiggedAsset | None,
-    prompt: str,
-    *,
-    seed: int = 0,
-    axes: AxisHints = AxisHints(),
-    make_character: TextTo3D = character_from_text,
-) -> RiggedAsset:
-    """The character that is meant: a file, a built-in one (`zoo:fox`), an asset itself, or one made from the prompt."""
-    if isinstance(character, RiggedAsset):
-        return character
-    if character is None:
-        return make_character(prompt, seed=seed)
-    if isinstance(character, str) and character.startswith("zoo:"):
-        return make(character.removeprefix("zoo:"), seed=seed)
-    return load(Path(character), up=axes.up, forward=axes.forward, scale=axes.scale)
-
-
-def rigged(asset: RiggedAsset, *, progress: Report = lambda fraction, what: None) -> RiggedAsset:
-    """The asset with a skeleton: its own, or a new one."""
-    if asset.is_rigged:
-        return asset
-    made, summary = rig_asset(asset, progress=progress)
-    progress(1.0, f"rigged: {summary}")
-    return made
 
 
 def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
@@ -191,15 +156,32 @@ def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool,
 
     The paper's own recipe knows no standing feet, so they are put down only where the losses ask for contact.
     """
-    if not 0 < fps <= 1000:
-        raise JigdollError(f"{fps:g} frames per second is not a rate; give a number above 0, at most 1000")
+    check_rate(fps)
     if distilled.trajectory.basis == "frames":
         motion = resample(distilled.motion, fps)
     else:
         motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
     if distilled.plan.losses["contact"]:
         motion = foot_lock(body, motion, distilled.tempo)
-    return replace(close_loop(motion) if loop else motion, name=name)
+    return replace(close_loop(motion, body.skeleton) if loop else motion, name=name)
+
+
+def at_most(motion: Motion, seconds: float | None, *, loop: bool = False) -> Motion:
+    """The motion cut to the length that was asked for: a prior sees its whole window at once, however short the wish.
+
+    A loop cannot be cut; that it stays longer is said.
+    """
+    if seconds is None or motion.seconds <= seconds + 0.5 / motion.fps:
+        return motion
+    if loop:
+        warnings.warn(
+            f"a loop of {seconds:g} s was asked for and {motion.seconds:.2f} s are made: the prior sees that much at "
+            "once, and a part of a loop is none",
+            PromptWarning,
+            stacklevel=3,
+        )
+        return motion
+    return slice_motion(motion, slice(0, max(2, round(seconds * motion.fps) + 1)))
 
 
 def check_physics() -> None:
@@ -209,23 +191,26 @@ def check_physics() -> None:
 
 
 def performed(
-    asset: RiggedAsset, motion: Motion, *, bodies: Bodies, loop: bool, run: Run | None, progress: Report
+    asset: RiggedAsset, motion: Motion, *, bodies: Bodies, loop: bool, run: Run | None, progress: Progress
 ) -> Motion:
     """The nearest motion that simulated bodies can perform."""
+    from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
     from jigdoll.physics.track import track
 
-    compile_kernels(lambda what: progress(0.85, what))
-    saved = run.path(f"tracking-{motion.fps:g}fps.npz") if run else None
+    compile_kernels(lambda what: progress(0.0, what))
+    # Named by the clip's content: of other tries another one may be the best.
+    saved = run.path(f"tracking-{fingerprint(motion.pose, motion.fps)[:12]}.npz") if run else None
     done = track(
         asset,
         motion,
         NewtonEngine,
         bodies=bodies,
+        make_robust=MujocoEngine,
         checkpoint=saved,
-        progress=lambda _, what: progress(0.85, what),
+        progress=progress,
     )
-    return replace(close_loop(done.motion) if loop else done.motion, name=motion.name)
+    return replace(close_loop(done.motion, asset.skeleton) if loop else done.motion, name=motion.name)
 
 
 def quality(verdict: Verdict) -> float:
@@ -274,21 +259,21 @@ def _at_frames(motion: Motion, frames: int, fps: float) -> Motion:
 
 
 def write_results(
-    run: Run, asset: RiggedAsset, motion: Motion, verdict: Verdict, distilled: Distilled, *, progress: Report
+    run: Run, asset: RiggedAsset, motion: Motion, verdict: Verdict, distilled: Distilled, *, progress: Progress
 ) -> dict[str, Path]:
     """Everything that people open: the clip in the original character, the bare motion, a film, pictures, figures."""
-    progress(0.86, "writing the character")
+    progress(0.0, "writing the character")
     files = {
         "glb": save(run.path("motion.glb"), asset, [motion]),
         "bvh": save(run.path("motion.bvh"), asset, [motion]),
         "metrics": run.write_json("metrics.json", _metrics(verdict, distilled)),
     }
-    progress(0.88, "filming")
+    progress(0.2, "filming")
     film = draw_film(asset, motion)
     chosen = torch.linspace(0, len(film) - 1, min(12, len(film))).round().long()
     files["mp4"] = video.write(run.path("motion.mp4"), film, fps=motion.fps)
     files["sheet"] = video.write_picture(run.path("sheet.png"), contact_sheet(list(film[chosen].numpy()), 4))
-    progress(0.97, "writing the report")
+    progress(0.8, "writing the report")
     files["report"] = write_report(
         run.path("report.html"),
         asset,
@@ -314,17 +299,9 @@ def _metrics(verdict: Verdict, distilled: Distilled) -> dict[str, Any]:
     }
 
 
-def fingerprint(asset: RiggedAsset) -> str:
-    """A short mark of a character's body and rig."""
-    mark = hashlib.sha256(" ".join(asset.skeleton.names).encode())
-    for tensor in (asset.mesh.vertices, asset.skeleton.T_parent_joint):
-        mark.update(tensor.detach().cpu().float().numpy().tobytes())
-    return mark.hexdigest()[:16]
-
-
 def folder_name(character: str | Path | None, prompt: str) -> str:
     """A folder name for a run: who, and what is asked for."""
-    who = "" if character is None else Path(str(character).removeprefix("zoo:")).stem
+    who = "" if character is None else Path(str(character).removeprefix(ZOO)).stem
     return re.sub(r"[^a-z0-9]+", "-", f"{who} {prompt}".lower()).strip("-")[:60] or "animation"
 
 
@@ -344,7 +321,7 @@ def _named(thing: object) -> str | None:
     return str(thing) if isinstance(thing, Path) else f"{type(thing).__name__} {getattr(thing, 'name', '')}".strip()
 
 
-def _watch(run: Run | None, plan: DistillPlan, progress: Report) -> Callable[[StepReport], None]:
+def _watch(run: Run | None, plan: DistillPlan, progress: Progress) -> Callable[[StepReport], None]:
     """Tell the caller, and the run folder, what the distillation says about itself."""
     diary = ProgressFile(run) if run else None
     shown = -1.0

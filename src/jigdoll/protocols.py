@@ -11,6 +11,24 @@ from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, Request, 
 
 
 @runtime_checkable
+class Progress(Protocol):
+    """The one way in which long work speaks: how much is done, 0..1, and what it is at."""
+
+    def __call__(self, fraction: float, what: str, /) -> None:
+        """Told now and then, in this order of arguments, from the thread that works; raise to stop the work."""
+        ...
+
+
+def quiet(fraction: float, what: str) -> None:
+    """The progress that nobody watches."""
+
+
+def part(progress: Progress, start: float, end: float) -> Progress:
+    """The progress of a piece of the work, as a stretch of the whole."""
+    return lambda fraction, what: progress(start + (end - start) * fraction, what)
+
+
+@runtime_checkable
 class Rasterizer(Protocol):
     """Draws splats; differentiable in every field of `Gaussians`."""
 

@@ -6,6 +6,7 @@ World is glTF's: right-handed, +Y up, the character faces +Z, the ground is y = 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -54,9 +55,9 @@ class Skeleton:
             raise RigError(f"no joint is called {name!r}; the joints are {', '.join(self.names)}")
         return self.names.index(name)
 
-    @property
+    @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The children of each joint."""
+        """The children of each joint; counted once."""
         kids: list[list[int]] = [[] for _ in self.names]
         for joint, parent in enumerate(self.parents):
             if parent >= 0:
@@ -76,6 +77,12 @@ class Pose:
     """Displacement of each joint in its rest frame [m]: only clips of files have it; the root's is zero."""
     scales: Float[Tensor, "*batch joints 3"] | None = None
     """Scale of each joint along its own axes, inherited by its children: only clips of files have it."""
+
+    def __getitem__(self, index: int | slice | Tensor | None) -> "Pose":
+        """Some frames of it, all fields alike: `pose[5]`, `pose[3:9]`, `pose[chosen]`; `pose[None]` is one frame."""
+        offsets = None if self.offsets is None else self.offsets[index]
+        scales = None if self.scales is None else self.scales[index]
+        return Pose(self.root[index], self.rotations[index], offsets, scales)
 
 
 @dataclass(frozen=True, eq=False)

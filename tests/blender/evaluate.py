@@ -1,8 +1,9 @@
 """Run inside Blender's Python: import a file and write what Blender makes of it, frame by frame.
 
-    python evaluate.py FILE OUT.npz FPS
+    python evaluate.py FILE OUT.npz FPS [legacy]
 
 Writes, for each clip, the world positions of every mesh object's vertices at each frame from the clip's first key on.
+An FBX file is read by Blender's newer importer, or by the older one (legacy); its pictures are written too.
 """
 
 import json
@@ -13,10 +14,14 @@ from pathlib import Path
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 
-def main(path: str, out: str, fps: float) -> None:
+def main(path: str, out: str, fps: float, legacy: bool = False) -> None:
     bpy.ops.wm.read_factory_settings(use_empty=True)
+    if path.endswith(".fbx"):
+        np.savez(out, **_fbx(path, fps, legacy=legacy))
+        return
     rest = _rest_of(path) if path.endswith((".glb", ".vrm")) else {}
     bpy.ops.wm.read_factory_settings(use_empty=True)
     scene = bpy.context.scene
@@ -48,12 +53,51 @@ def _load(path: str) -> None:
     if suffix in (".glb", ".gltf", ".vrm"):
         # The default heuristic places meshes parented to bones of a scaled armature wrongly (Blender 5.0).
         bpy.ops.import_scene.gltf(filepath=path, import_pack_images=False, bone_heuristic="TEMPERANCE")
-    elif suffix == ".fbx":
-        bpy.ops.wm.fbx_import(filepath=path)
     elif suffix in (".usd", ".usda", ".usdc", ".usdz"):
         bpy.ops.wm.usd_import(filepath=path)
     elif suffix == ".bvh":
         bpy.ops.import_anim.bvh(filepath=path)
+
+
+def _fbx(path: str, fps: float, *, legacy: bool) -> dict[str, np.ndarray]:
+    """The vertices of every clip of an FBX file (clip/object), the looks of its materials, and its joints."""
+    scene = bpy.context.scene
+    scene.render.fps, scene.render.fps_base = round(fps), round(fps) / fps
+    (bpy.ops.import_scene.fbx if legacy else bpy.ops.wm.fbx_import)(filepath=path)
+    meshes = [o for o in scene.objects if o.type == "MESH"]
+    rigs = [o for o in scene.objects if o.type == "ARMATURE"]
+    found = {"objects": np.array([o.name for o in meshes]), "rate": np.array(scene.render.fps / scene.render.fps_base)}
+    found["joints"] = np.array([bone.name for rig in rigs for bone in rig.data.bones])
+    for material in bpy.data.materials:
+        found |= _look(material)
+    clips = list(bpy.data.actions)
+    lead = f"{rigs[0].name}|" if legacy and rigs else ""
+    found["clips"] = np.array([action.name.removeprefix(lead) for action in clips])
+    for number, action in enumerate(clips):
+        for rig in rigs:
+            rig.animation_data.action = None
+            for bone in rig.pose.bones:
+                bone.matrix_basis = Matrix()
+            rig.animation_data.action = action
+            rig.animation_data.action_slot = action.slots[0]
+        first, last = action.frame_range
+        for index, obj in enumerate(meshes):
+            found[f"{number}/{index}"] = np.stack(_frames(scene, obj, first, last))
+    if not clips:
+        for index, obj in enumerate(meshes):
+            found[f"0/{index}"] = np.stack(_frames(scene, obj, 0, 0))
+    return found
+
+
+def _look(material) -> dict[str, np.ndarray]:
+    """The picture [height width 4] that a material shows, or its colour with the opacity."""
+    surface = next(node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+    color = surface.inputs["Base Color"]
+    if not color.is_linked:
+        rgba = [*color.default_value[:3], surface.inputs["Alpha"].default_value]
+        return {f"color:{material.name}": np.array(rgba)}
+    image = color.links[0].from_node.image
+    return {f"image:{material.name}": np.array(image.pixels[:]).reshape(image.size[1], image.size[0], 4)[::-1]}
 
 
 def _things(scene) -> dict:
@@ -128,4 +172,5 @@ def _frames(scene, obj, first: float, last: float) -> list[np.ndarray]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[-3], sys.argv[-2], float(sys.argv[-1]))
+    arguments = sys.argv[1:]
+    main(arguments[0], arguments[1], float(arguments[2]), legacy="legacy" in arguments[3:])

@@ -216,9 +216,9 @@ def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(dog, tmp_path) -
     run(dog, PlainPrior(), config, checkpoint=path)
     with np.load(path, allow_pickle=False) as file:
         assert all(file[name].dtype != object for name in file.files)
-    with pytest.raises(JigdollError, match="another run"):
+    with pytest.raises(JigdollError, match="another distillation"):
         run(dog, PlainPrior(), config, "a dog runs", checkpoint=path)
-    with pytest.raises(JigdollError, match="another run"):
+    with pytest.raises(JigdollError, match="another distillation"):
         run(dog, PlainPrior(), replace(config, rate=0.5), checkpoint=path)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(JigdollError, match="remove it"):

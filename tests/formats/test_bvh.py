@@ -18,6 +18,7 @@ from jigdoll.formats import bvh
 from jigdoll.kinematics import forward, make_skeleton, rest_transforms
 from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, quaternion_to_matrix, quaternion_to_rotvec
 from jigdoll.math.transforms import transform
+from jigdoll.motion import trim_false_start
 from jigdoll.types import Motion, Pose, Skeleton
 
 ARM = """HIERARCHY
@@ -231,7 +232,7 @@ def test_units_are_guessed_from_the_size(extent: float, scale: float) -> None:
 def test_cmu_people_are_people_sized_and_keep_their_bones(assets_dir: Path, name: str, frames: int) -> None:
     skeleton, motion = bvh.read(assets_dir / "motion" / "cmu" / f"{name}.bvh")
     assert (len(motion), motion.fps, len(skeleton)) == (frames, 120.0, 38)
-    assert len(bvh.trim_first_pose(motion)) == frames - 1
+    assert len(trim_false_start(motion)) == frames - 1
     places = forward(skeleton, motion.pose)[..., :3, 3]
     height = places[0, :, 1].max() - places[0, :, 1].min()
     assert 1.4 < float(height) < 1.9  # from the toes to the head joint's end, below the crown

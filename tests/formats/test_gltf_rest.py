@@ -15,8 +15,7 @@ from jigdoll.asset.load import read
 from jigdoll.errors import RepairWarning
 from jigdoll.formats import gltf
 from jigdoll.formats.gltf.document import pack_glb, read_document
-from jigdoll.formats.joints import world_rest
-from jigdoll.kinematics import make_skeleton, rest_pose
+from jigdoll.kinematics import make_skeleton, rest_pose, world_rest
 from jigdoll.skin.deform import deform_mesh
 from jigdoll.types import Mesh, Motion, RiggedAsset, Weights
 
@@ -143,7 +142,7 @@ def test_real_rigs_stand_upright_with_their_feet_at_one_height(name: str, corpus
 
 @pytest.fixture(scope="module")
 def blender() -> Path:
-    default = Path(__file__).resolve().parent.parent / ".venv-blender" / "bin" / "python"
+    default = Path(__file__).resolve().parents[2] / ".venv-blender" / "bin" / "python"
     python = Path(os.environ.get("JIGDOLL_BLENDER_PYTHON", default))
     if not python.is_file():
         pytest.skip("Blender's Python module is not installed: make test-blender")
@@ -155,7 +154,7 @@ def test_the_rest_joints_are_blenders_up_to_scale_and_place(
     name: str, corpus_dir: Path, tmp_path: Path, blender: Path
 ) -> None:
     file = corpus_dir / "characters" / "quaternius" / name
-    script = Path(__file__).parent / "blender" / "rest.py"
+    script = Path(__file__).parents[1] / "blender" / "rest.py"
     subprocess.run([blender, script, tmp_path / "rest.json", file], capture_output=True, check=True)
     theirs = json.loads((tmp_path / "rest.json").read_text())[str(file)]
     ours = rest_places(quiet_read(file))

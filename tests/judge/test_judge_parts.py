@@ -162,3 +162,21 @@ def test_a_stride_with_strong_overtones_keeps_its_own_frequency() -> None:
     t = np.arange(72) / 24
     kick = np.exp(3 * (np.cos(2 * np.pi * t) - 1))
     assert stride_frequency(np.stack([kick, np.roll(kick, 12)]), 24.0) == pytest.approx(1.0, rel=0.03)
+
+
+def test_a_judged_character_is_not_kept_alive() -> None:
+    import gc
+    import weakref
+
+    from jigdoll import zoo
+    from jigdoll.judge import judge
+    from jigdoll.judge.anatomy import study
+    from jigdoll.zoo.gaits import reference_motion
+
+    ant = zoo.make("ant")
+    judge(ant, reference_motion(ant, "walk", seconds=0.5, fps=12.0))
+    assert study(ant) is study(ant)
+    mesh = weakref.ref(ant.mesh)
+    del ant
+    gc.collect()
+    assert mesh() is None

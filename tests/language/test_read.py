@@ -177,6 +177,7 @@ def test_what_cannot_be_done_is_named_beside_the_nearest_that_can() -> None:
     assert "'backwards'" in (explain(read("a dog walks backwards"), CAN) or "")
     assert "'left'" in (explain(read("a dog runs to the left"), CAN) or "")
     assert explain(read("a dog looks around"), CAN) is None, "a way of standing"
+    assert explain(read("a dog runs in circles to the left"), CAN) is None, "the way bends"
 
 
 def test_a_sentence_that_asks_for_what_cannot_be_done_is_refused_unless_anyway() -> None:

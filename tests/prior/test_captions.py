@@ -5,6 +5,7 @@ import torch
 
 from jigdoll.language import explain, read
 from jigdoll.language.nouns import KIN, NAMES, family_of, plural
+from jigdoll.language.read import turn_of
 from jigdoll.prior.pocket.captions import in_plain_words, negative_of, write_caption, write_negative
 from jigdoll.prior.pocket.text import (
     MOST_TOKENS,
@@ -171,6 +172,8 @@ def test_plain_words_say_the_same() -> None:
     assert plain("A red fox saunters, merrily!") == "a fox walks slowly"
     assert plain("the cheetah is sprinting") == "a cheetah runs quickly"
     assert plain("a T-rex veers to the left at full speed") == "a t rex turns left quickly"
+    assert plain("a fox runs in a wide circle to the right") == "a fox runs in circles right"
+    assert turn_of(read(plain("a fox runs in a wide circle to the right"))) == "right"
     assert plain("") == ""
     draw = generator(9)
     for n in range(200):

@@ -182,6 +182,35 @@ def test_every_mistake_differs_from_the_walk_in_what_its_name_says(kind: str, fo
             return float((turns[1:] - turns[:-1]).norm(dim=-1).median(1).values.median())
 
         assert unrest(pose.rotations) > 3 * unrest(walk.rotations)
+    elif kind == "small":
+
+        def swing(turns: torch.Tensor) -> float:
+            return float((turns - turns.mean(0)).norm(dim=-1).amax())
+
+        assert 0.1 < swing(pose.rotations) / swing(walk.rotations) < 0.5
+    elif kind == "random":
+        # Nothing of the walk is left: no joint's curve follows the walk's, and many joints move that it keeps still.
+        assert float((pose.rotations[1:] - pose.rotations[:-1]).norm(dim=-1).amax(0).median()) > 0.002
+        hips = [leg.joints[0] for leg in legs]
+        assert _best_match(clip.motion.pose.rotations[:, hips], pose.rotations[:, hips]) > 0.1
+    elif kind == "tangled":
+        hips = [leg.joints[0] for leg in legs]
+        others = [joint for joint in range(pose.rotations.shape[1]) if joint not in hips]
+        assert _best_match(clip.motion.pose.rotations[:, others], pose.rotations[:, others]) < 1e-4
+        assert _best_match(clip.motion.pose.rotations[:, hips], pose.rotations[:, hips]) > 0.1
+    elif kind == "wrong_phase":
+        hips = [leg.joints[0] for leg in legs]
+        late = [_best_match(clip.motion.pose.rotations[:, [hip]], pose.rotations[:, [hip]]) for hip in hips]
+        together = _best_match(clip.motion.pose.rotations[:, hips], pose.rotations[:, hips])
+        # Each leg does what it does in some stretch of the walk, but not all of them in the same one.
+        assert sorted(late)[len(late) // 2 - 1] < 1e-4 and together > 0.05
+
+
+def _best_match(whole: torch.Tensor, part: torch.Tensor) -> float:
+    """How far a stretch of motion is from the nearest stretch of a whole clip, at its worst frame and joint."""
+    n = len(part)
+    gaps = [(whole[start : start + n] - part).norm(dim=-1).amax() for start in range(len(whole) - n + 1)]
+    return float(torch.stack(gaps).min())
 
 
 def test_a_moonwalk_moves_its_feet_along_the_ground_where_the_walk_plants_them(fox: tuple) -> None:

@@ -3,14 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from jigdoll.asset.normalize import Axis, normalize
-from jigdoll.errors import FileFormatError, JigdollError
+from jigdoll.asset.axes import Axis
+from jigdoll.asset.normalize import normalize
+from jigdoll.errors import FileFormatError
 from jigdoll.formats.rest import motion_asset
+from jigdoll.formats.table import MOTIONS, format_of, read_character
+from jigdoll.motion import check_rate
 from jigdoll.types import Motion, RiggedAsset, Skeleton
-
-CHARACTER_SUFFIXES = (".glb", ".gltf", ".vrm", ".fbx", ".obj", ".usd", ".usda", ".usdc", ".usdz")
-MOTION_SUFFIXES = (".bvh", ".txt", ".zip", *CHARACTER_SUFFIXES)
-"""Files that hold clips; one of several is named as FILE:CLIP (`split_clip`)."""
 
 
 def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
@@ -18,30 +17,8 @@ def read(path: str | Path, *, fps: float = 30.0) -> RiggedAsset:
 
     A glTF or FBX file of motion alone gives an asset with an empty mesh.
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if not 0 < fps <= 1000:
-        raise JigdollError(f"{fps:g} frames per second is not a rate; give a number above 0, at most 1000")
-    if suffix in (".glb", ".gltf", ".vrm"):
-        from jigdoll.formats import gltf
-
-        return gltf.read(path, fps=fps)
-    if suffix == ".fbx":
-        from jigdoll.formats import fbx
-
-        return fbx.read(path, fps=fps)
-    if suffix == ".obj":
-        from jigdoll.formats import obj
-
-        return obj.read(path)
-    if suffix in (".usd", ".usda", ".usdc", ".usdz"):
-        from jigdoll.formats import usd
-
-        return usd.read(path)
-    if suffix == ".bvh":
-        raise FileFormatError(f"{path.name}: BVH holds motion and no body; give a character and use this as its clip")
-    known = ", ".join(CHARACTER_SUFFIXES)
-    raise FileFormatError(f"{path.name}: cannot tell what {suffix or 'a file without suffix'} is; known are {known}")
+    check_rate(fps)
+    return read_character(Path(path), fps=fps)
 
 
 def load(
@@ -75,9 +52,8 @@ def load_clips(
     One BVH file of an archive is named as FILE.zip:NAME.
     """
     path, member = split_clip(path)
-    suffix = path.suffix.lower()
-    if suffix in (".bvh", ".txt", ".zip"):
-        skeleton, motion = _one_motion(path, member, scale=scale)
+    if (row := format_of(path)) is not None and row.motion is not None:
+        skeleton, motion = row.motion(path, member, scale)
         return motion_asset(motion.name, skeleton, {motion.name: motion})
     asset = normalize(read(path, fps=fps), up=_up_of(path, up), forward=forward, scale=scale)
     if member is None:
@@ -90,8 +66,8 @@ def load_motion(path: str | Path, clip: str | None = None, *, fps: float = 30.0)
     """Load a clip and the skeleton that it moves, from any file of `load_clips`; `path` may be FILE:CLIP as well."""
     path, named = split_clip(path)
     wanted = named if clip is None else clip
-    if path.suffix.lower() in (".bvh", ".txt", ".zip"):
-        return _one_motion(path, wanted)
+    if (row := format_of(path)) is not None and row.motion is not None:
+        return row.motion(path, wanted, None)
     asset = load_clips(path, fps=fps)
     if wanted is None and len(asset.clips) > 1 and not asset.has_mesh:
         shown = ", ".join(asset.clips)
@@ -104,28 +80,15 @@ def split_clip(word: str | Path) -> tuple[Path, str | None]:
     text = str(word)
     for at, sign in enumerate(text):
         file = Path(text[:at])
-        if sign == ":" and file.suffix.lower() in MOTION_SUFFIXES and not Path(text).exists():
+        if sign == ":" and file.suffix.lower() in MOTIONS and not Path(text).exists():
             return file, text[at + 1 :]
     return Path(text), None
 
 
-def _one_motion(path: Path, member: str | None, *, scale: float | None = None) -> tuple[Skeleton, Motion]:
-    """The clip of a file that holds one, or of one file in an archive."""
-    if path.suffix.lower() == ".txt":
-        from jigdoll.formats import deepmimic
-
-        return deepmimic.read(path)
-    from jigdoll.formats import archive, bvh
-
-    if path.suffix.lower() == ".zip":
-        name, data = archive.read_member(path, member, suffixes=(".bvh",))
-        return bvh.read(path / name, scale=scale, data=data)
-    return bvh.read(path, scale=scale)
-
-
 def _up_of(path: Path, up: Axis | None) -> Axis | None:
     """+Y where the format says so: glTF's standard does, and the readers of FBX and USD turn what their files name."""
-    return "+y" if up is None and path.suffix.lower() != ".obj" else up
+    row = format_of(path)
+    return "+y" if up is None and row is not None and row.y_is_up else up
 
 
 def find_clip(asset: RiggedAsset, name: str | None = None) -> Motion:
@@ -136,7 +99,9 @@ def find_clip(asset: RiggedAsset, name: str | None = None) -> Motion:
         return next(iter(asset.clips.values()))
     if name in asset.clips:
         return asset.clips[name]
-    near = [clip for clip in asset.clips if name.lower() in clip.lower()]
+    # Blender writes ARMATURE|CLIP.
+    near = [clip for clip in asset.clips if clip.rpartition("|")[2].lower() == name.lower()]
+    near = near or [clip for clip in asset.clips if name.lower() in clip.lower()]
     if len(near) == 1:
         return asset.clips[near[0]]
     raise FileFormatError(f"{asset.name}: no clip is called {name!r}; the clips are {', '.join(asset.clips)}")

@@ -3,20 +3,18 @@
 import math
 import warnings
 from dataclasses import replace
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.asset.axes import Axis
 from jigdoll.asset.orientation import guess_frame
 from jigdoll.errors import JigdollError, RepairWarning
 from jigdoll.formats.joints import free_skeleton
 from jigdoll.kinematics import world_rest
 from jigdoll.math.transforms import apply, transform
 from jigdoll.types import Motion, Pose, RiggedAsset, Skeleton
-
-Axis = Literal["+x", "-x", "+y", "-y", "+z", "-z"]
 
 _LARGEST, _SMALLEST, _USUAL = 20.0, 0.02, 2.0
 """Beyond these sizes [m] a file's unit is not metres, and the power of ten is taken that makes the body most usual.

@@ -12,7 +12,8 @@ from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.prior import prior, prior_info, prior_sample
 from jigdoll.cli.read import read
-from jigdoll.cli.shared import Json, console, escaped, show_warning
+from jigdoll.cli.retarget import retarget
+from jigdoll.cli.shared import Json, answering, console, escaped, show_warning
 from jigdoll.cli.track import track
 from jigdoll.cli.zoo import zoo, zoo_list, zoo_make, zoo_sheet
 from jigdoll.errors import JigdollError
@@ -45,17 +46,14 @@ def doctor(*, as_json: Json = False) -> None:
     from jigdoll.diagnosis import diagnose
 
     findings = diagnose()
-    if as_json:
-        from jigdoll.formats.json_text import json_text
-
-        sys.stdout.write(json_text(findings) + "\n")
-    else:
-        table = Table("part", "state", "for")
-        for finding in findings:
-            color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
-            state = f"[{color}]{finding['state']}[/] {escaped(finding['detail'])}"
-            table.add_row(finding["part"], state, finding["purpose"])
-        console().print(table)
+    table = Table("part", "state", "for")
+    for finding in findings:
+        color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
+        state = f"[{color}]{finding['state']}[/] {escaped(finding['detail'])}"
+        table.add_row(finding["part"], state, finding["purpose"])
+    with answering(as_json) as answer:
+        answer.add({"parts": findings})
+        answer.show(table)
     if any(finding["state"] == "broken" for finding in findings):
         sys.exit(1)
 
@@ -67,6 +65,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "convert": convert,
     "render": render,
     "rig": rig,
+    "retarget": retarget,
     "skin": skin,
     "splat": splat,
     "judge": judge,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Forward, Scale, Up, console, progress_bar, said
+from jigdoll.cli.shared import Forward, Json, Scale, Up, answering, console, progress_bar
 from jigdoll.distill.options import AnimateOptions, changed, options_from, paper_options
 from jigdoll.errors import JigdollError
 
@@ -35,6 +35,7 @@ def animate(
     up: Up = None,
     forward: Forward = None,
     scale: Scale = None,
+    as_json: Json = False,
 ) -> None:
     """Animate a character as a sentence says: jigdoll animate fox.glb "a fox walks".
 
@@ -56,6 +57,7 @@ def animate(
         paper: The recipe of the AKD paper as it stands, with its constants; further options change it.
     """
     from jigdoll import pipeline
+    from jigdoll.judge import as_dict
 
     if resume is not None:
         if character is not None or prompt is not None:
@@ -77,13 +79,15 @@ def animate(
         console(error=True).print(f"stopped; jigdoll animate --resume {out} goes on", highlight=False, markup=False)
         raise
     verdict = made.verdict
-    for path in made.files.values():
-        said(path)
-    console().print(
-        f"{verdict.travel_speed:.2f} body lengths/s, {verdict.stride_frequency:.1f} strides/s, feet slide in "
-        f"{verdict.skate_ratio:.0%} of their steps; seed {made.distilled.seed}",
-        highlight=False,
-    )
+    with answering(as_json) as answer:
+        answer.add({"prompt": prompt, "seed": made.distilled.seed, "score": made.distilled.score})
+        answer.add({"verdict": as_dict(verdict), "named": {name: str(path) for name, path in made.files.items()}})
+        for path in made.files.values():
+            answer.wrote(path)
+        answer.say(
+            f"{verdict.travel_speed:.2f} body lengths/s, {verdict.stride_frequency:.1f} strides/s, feet slide in "
+            f"{verdict.skate_ratio:.0%} of their steps; seed {made.distilled.seed}"
+        )
 
 
 def who_and_what(character: str | None, prompt: str | None) -> tuple[str | None, str]:

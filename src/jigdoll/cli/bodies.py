@@ -5,18 +5,7 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import (
-    Forward,
-    Scale,
-    Up,
-    check_target,
-    clips_that_fit,
-    console,
-    open_character,
-    progress_bar,
-    said,
-)
-from jigdoll.errors import JigdollError
+from jigdoll.cli.shared import Forward, Json, Scale, Up, answering, character, clips_that_fit, progress_bar
 
 Template = Literal["auto", "biped", "bird", "theropod", "quadruped", "hexapod", "octopod", "serpent", "generic"]
 Formula = Literal["refined", "paper"]
@@ -33,6 +22,7 @@ def rig(
     weights: Formula = "refined",
     picture: Path | None = None,
     save_markers: Path | None = None,
+    as_json: Json = False,
     up: Up = None,
     forward: Forward = None,
     scale: Scale = None,
@@ -41,7 +31,7 @@ def rig(
 
     Args:
         source: A mesh: .obj, .glb, .fbx ... (what rig it has is ignored), or zoo:NAME.
-        target: What to write: .glb, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .usd, .usda, .usdc.
         template: The body plan, where the guess is wrong.
         joints: How many joints you wish.
         markers: A JSON file {"left_knee": [x, y, z], ...} [m, our frame] that pins joints.
@@ -50,13 +40,14 @@ def rig(
         save_markers: Write the joints that were found as such a JSON file, to correct by hand and give back.
     """
     from jigdoll.character import rig_asset
-    from jigdoll.export import WRITABLE, save
+    from jigdoll.export import save
+    from jigdoll.formats.table import check_target
     from jigdoll.kinematics import rest_transforms
     from jigdoll.render.sheets import rig_sheet
     from jigdoll.rig.autorig.markers import read_markers, write_markers
 
-    check_target(target, WRITABLE)
-    asset = open_character(source, up=up, forward=forward, scale=scale)
+    check_target(target)
+    asset = character(source, up=up, forward=forward, scale=scale)
     with progress_bar() as progress:
         rigged, summary = rig_asset(
             asset,
@@ -70,14 +61,16 @@ def rig(
         if picture is not None:
             progress(0.95, "drawing")
             rig_sheet(picture, rigged)
-    said(written, summary)
-    if picture is not None:
-        said(picture)
-    if save_markers is not None:
-        places = rest_transforms(rigged.skeleton)[:, :3, 3].tolist()
-        named = {name: (x, y, z) for name, (x, y, z) in zip(rigged.skeleton.names, places, strict=True)}
-        write_markers(save_markers, named)
-        said(save_markers)
+    with answering(as_json) as answer:
+        answer.add({"summary": summary, "joints": list(rigged.skeleton.names)})
+        answer.wrote(written, summary)
+        if picture is not None:
+            answer.wrote(picture)
+        if save_markers is not None:
+            places = rest_transforms(rigged.skeleton)[:, :3, 3].tolist()
+            named = {name: (x, y, z) for name, (x, y, z) in zip(rigged.skeleton.names, places, strict=True)}
+            write_markers(save_markers, named)
+            answer.wrote(save_markers)
 
 
 def skin(
@@ -88,6 +81,7 @@ def skin(
     weights: Formula = "refined",
     max_influences: int = 4,
     picture: Path | None = None,
+    as_json: Json = False,
     up: Up = None,
     forward: Forward = None,
     scale: Scale = None,
@@ -96,21 +90,25 @@ def skin(
 
     Args:
         source: A rigged character, or zoo:NAME.
-        target: What to write: .glb, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .usd, .usda, .usdc.
         weights: The paper's formula, or the refined one that agrees better with artists.
         max_influences: Joints per vertex; GLB files hold four.
         picture: A PNG to check it by: x-ray of the skeleton, weights by colour, test bends.
     """
     from jigdoll.character import reskin
-    from jigdoll.export import WRITABLE, save
+    from jigdoll.export import save
+    from jigdoll.formats.table import check_target
     from jigdoll.render.sheets import rig_sheet
 
-    check_target(target, WRITABLE)
-    asset = open_character(source, up=up, forward=forward, scale=scale)
+    check_target(target)
+    asset = character(source, up=up, forward=forward, scale=scale)
     skinned = reskin(asset, formula=weights, max_influences=max_influences)
-    said(save(target, skinned, clips_that_fit(skinned, target)))
-    if picture is not None:
-        said(rig_sheet(picture, skinned))
+    with answering(as_json) as answer:
+        most = int((skinned.weights.values > 0).sum(1).max())
+        answer.add({"joints": len(skinned.skeleton), "most_influences": most})
+        answer.wrote(save(target, skinned, clips_that_fit(skinned, target)), f"at most {most} joints a vertex")
+        if picture is not None:
+            answer.wrote(rig_sheet(picture, skinned))
 
 
 def splat(
@@ -121,6 +119,7 @@ def splat(
     count: int = 12000,
     iterations: int = 1600,
     with_weights: bool = False,
+    as_json: Json = False,
     up: Up = None,
     forward: Forward = None,
     scale: Scale = None,
@@ -135,13 +134,13 @@ def splat(
         with_weights: Keep the skin weights in extra columns (viewers ignore them).
     """
     from jigdoll.formats import ply
+    from jigdoll.formats.table import check_target
     from jigdoll.render.splat_asset import likeness, splat_asset
     from jigdoll.splats.bind import bind
     from jigdoll.splats.fit import FitConfig
 
-    if target.suffix.lower() != ".ply":
-        raise JigdollError(f"{target.name}: splats are written as .ply")
-    asset = open_character(source, up=up, forward=forward, scale=scale)
+    check_target(target, (".ply",))
+    asset = character(source, up=up, forward=forward, scale=scale)
     if iterations == 0:
         splats = bind(asset, count=count)
     else:
@@ -150,7 +149,10 @@ def splat(
                 asset,
                 count=count,
                 config=FitConfig(iterations=iterations),
-                progress=lambda i, n, loss: progress(i / n, f"fitting, loss {loss:.4f}"),
+                progress=progress,
             )
-    said(ply.write(target, splats, weights=with_weights), f"{len(splats.means)} splats")
-    console().print(f"likeness to the mesh on unseen views: {likeness(asset, splats):.1f} dB", highlight=False)
+    with answering(as_json) as answer:
+        answer.wrote(ply.write(target, splats, weights=with_weights), f"{len(splats.means)} splats")
+        decibels = likeness(asset, splats)
+        answer.add({"splats": len(splats.means), "likeness_db": decibels})
+        answer.say(f"likeness to the mesh on unseen views: {decibels:.1f} dB")

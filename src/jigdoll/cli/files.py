@@ -1,6 +1,5 @@
 """Verbs on files: inspect, convert, render."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,17 +11,14 @@ from jigdoll.cli.shared import (
     Json,
     Scale,
     Up,
-    clip_for,
+    answering,
+    character,
     clips_that_fit,
     console,
     escaped,
-    is_motion_file,
-    motion_of,
-    open_character,
-    open_clips,
     progress_bar,
-    said,
 )
+from jigdoll.errors import JigdollError
 
 if TYPE_CHECKING:
     from jigdoll.types import Motion, RiggedAsset
@@ -41,12 +37,10 @@ def inspect(
     from jigdoll.inspection import inspect_file
 
     facts = inspect_file(file, up=up, forward=forward, scale=scale)
-    if as_json:
-        from jigdoll.formats.json_text import json_text
-
-        sys.stdout.write(json_text(facts) + "\n")
-    else:
-        print_facts(facts)
+    with answering(as_json) as answer:
+        answer.add(facts)
+        if not as_json:
+            print_facts(facts)
 
 
 def convert(
@@ -55,6 +49,7 @@ def convert(
     /,
     *,
     clip: str | None = None,
+    seconds: float = 2.0,
     clips: bool = True,
     fps: float | None = None,
     in_place: bool = False,
@@ -63,14 +58,16 @@ def convert(
     forward: Forward = None,
     scale: Scale = None,
     fresh: bool = False,
+    as_json: Json = False,
 ) -> None:
     """Write a character (a file or zoo:NAME) or motion alone in another format, with its clips.
 
     Args:
         source: A character file, zoo:NAME, or a file of motion (BVH, glTF or FBX without a mesh, FILE.zip:NAME).
-        target: What to write: .glb, .bvh, .usd, .usda, .usdc.
-        clip: Only this clip (BVH and USD hold one), by name or a part of it; or a motion file to retarget, whose clip
-            may be named as FILE:CLIP.
+        target: What to write: .glb, .fbx, .bvh, .usd, .usda, .usdc.
+        clip: Only this clip (BVH and USD hold one): its name in the file, another FILE or FILE:CLIP to retarget, or a
+            gait of the body (walk, run, jump ...).
+        seconds: Length of a gait.
         clips: Whether clips are written at all.
         fps: Frames per second of the written clips.
         in_place: Take the steady travel out.
@@ -78,21 +75,28 @@ def convert(
         fresh: Write a clean new file even if the source is glTF. By default the original is kept, and a motion file
             is added to it; changing or choosing among its own clips makes a new file.
     """
+    from jigdoll.asset.axes import AxisHints
+    from jigdoll.character import open_clips, open_motion
     from jigdoll.export import ExportOptions, save
+    from jigdoll.formats.table import check_target
 
-    asset = open_clips(source, up=up, forward=forward, scale=scale, fps=fps or 30.0)
-    foreign = clip is not None and is_motion_file(asset, clip)
+    check_target(target)
+    asset = open_clips(source, axes=AxisHints(up, forward, scale), fps=fps or 30.0)
+    chosen = None if clip is None else open_motion(asset, clip, fps=fps or 30.0, seconds=seconds)
+    foreign = chosen is not None and all(chosen is not own for own in asset.clips.values())
     fresh = fresh or (not foreign and (clip is not None or not clips or fps is not None or in_place or loop))
     kept = keeps_original(asset, target) and not fresh
     motions: list[Motion] = []
-    if clip is not None:
-        motions = [clip_for(asset, clip, fps=fps or 30.0)]
+    if chosen is not None:
+        motions = [chosen]
     elif clips and not kept:
         motions = clips_that_fit(asset, target)
     options = ExportOptions(fps=fps, in_place=in_place, loop=loop)
     written = save(target, asset if kept else replace(asset, source=None), motions, options=options)
     count = f"{len(motions)} clip{'' if len(motions) == 1 else 's'}"
-    said(written, f"the original, {count} added" if kept else count)
+    with answering(as_json) as answer:
+        answer.add({"clips": [motion.name for motion in motions], "original_kept": kept})
+        answer.wrote(written, f"the original, {count} added" if kept else count)
 
 
 def render(
@@ -112,6 +116,7 @@ def render(
     shadow: bool = True,
     skeleton: bool = False,
     frames: int = 12,
+    as_json: Json = False,
     up: Up = None,
     forward: Forward = None,
     scale: Scale = None,
@@ -121,8 +126,9 @@ def render(
     Args:
         source: A character file, or zoo:NAME.
         target: .mp4, .gif or .webp for a film, .png for a contact sheet.
-        clip: A clip of the file by name, or a motion file; a turntable where the character has none.
-        action: For zoo:NAME: the reference gait to show.
+        clip: Its name in the file, another FILE or FILE:CLIP, or a gait (walk, run, jump ...); without one the first
+            clip of the file, or a turntable.
+        action: The same as clip, as an option.
         mode: Textured triangles, Gaussian splats, splats in clay, or splats coloured by how they move.
         size: Width and height [px].
         azimuth: Where the camera stands [degrees]: 0 sees the face, 90 the left side.
@@ -134,10 +140,14 @@ def render(
         skeleton: Draw the bones over the picture.
         frames: Pictures on a contact sheet.
     """
+    from jigdoll.character import open_motion
     from jigdoll.render.sheets import film
 
-    asset = open_character(source, up=up, forward=forward, scale=scale, fps=fps)
-    motion = motion_of(asset, source, clip=clip, action=action, fps=fps, seconds=seconds)
+    if clip is not None and action is not None:
+        raise JigdollError(f"{clip} or {action}? Name one clip")
+    asset = character(source, up=up, forward=forward, scale=scale, fps=fps)
+    wanted = clip or action or next(iter(asset.clips), None)
+    motion = None if wanted is None else open_motion(asset, wanted, fps=fps, seconds=seconds)
     with progress_bar() as progress:
         written = film(
             target,
@@ -154,13 +164,17 @@ def render(
             frames=frames,
             progress=progress,
         )
-    said(written)
+    with answering(as_json) as answer:
+        answer.add({"clip": None if motion is None else motion.name})
+        answer.wrote(written)
 
 
 def keeps_original(asset: "RiggedAsset", target: Path) -> bool:
     """Whether the target can be the original file, extended."""
-    from_gltf = asset.source is not None and asset.source.format == "gltf"
-    return from_gltf and target.suffix.lower() in (".glb", ".vrm")
+    from jigdoll.formats.table import format_of
+
+    row = format_of(target)
+    return asset.source is not None and asset.source.format == "gltf" and row is not None and row.name == "glTF"
 
 
 def print_facts(facts: dict[str, Any]) -> None:

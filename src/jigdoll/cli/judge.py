@@ -1,23 +1,11 @@
 """The verb judge: what the metrics say about a clip."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import tyro
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import (
-    Forward,
-    Scale,
-    Up,
-    clip_or_gait,
-    console,
-    escaped,
-    open_character,
-    progress_bar,
-    said,
-)
+from jigdoll.cli.shared import Answer, Forward, Json, Scale, Up, answering, character, escaped, progress_bar
 from jigdoll.errors import JigdollError
 
 if TYPE_CHECKING:
@@ -33,7 +21,7 @@ def judge(
     against: str | None = None,
     physics: bool = False,
     html: Path | None = None,
-    json_to: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    as_json: Json = False,
     title: str | None = None,
     fps: float = 24.0,
     seconds: float = 2.0,
@@ -45,48 +33,43 @@ def judge(
 
     Args:
         file: A character file, or zoo:NAME.
-        clip: A clip of the file by name, a motion file, or a gait of the built-in ones (walk, run, jump ...).
+        clip: Its name in the file, another FILE or FILE:CLIP, or a gait (walk, run, jump ...).
         against: The clip to compare with, named in the same way.
         physics: Measure as well what forces the clip would need, and whether a floor could give them.
         html: Write a report with the film, curves and all numbers.
-        json_to: Write all numbers as JSON; - prints them.
         title: Title of the report.
         fps: Frames per second of gaits and of motion in files.
         seconds: Length of a gait.
     """
-    from jigdoll.formats.files import write_bytes
-    from jigdoll.formats.json_text import json_text
+    from jigdoll.character import open_motion
+    from jigdoll.formats.table import PAGES, check_target
     from jigdoll.judge import as_dict
     from jigdoll.judge import judge as measure
     from jigdoll.physics.bodies import make_bodies
 
-    if html is not None and html.suffix.lower() not in (".html", ".htm"):
-        raise JigdollError(f"{html.name}: the report is an .html file")
-    asset = open_character(file, up=up, forward=forward, scale=scale, fps=fps)
+    if html is not None:
+        check_target(html, PAGES)
+    asset = character(file, up=up, forward=forward, scale=scale, fps=fps)
     if not asset.is_rigged:
         raise JigdollError(f"{file}: there is no skeleton, so nothing moves; jigdoll rig gives it one")
-    motion = clip_or_gait(asset, clip, fps=fps, seconds=seconds)
-    reference = None if against is None else clip_or_gait(asset, against, fps=fps, seconds=seconds)
+    motion = open_motion(asset, clip, fps=fps, seconds=seconds)
+    reference = None if against is None else open_motion(asset, against, fps=fps, seconds=seconds)
     bodies = make_bodies(asset) if physics else None
     verdict = measure(asset, motion, reference=reference, bodies=bodies)
-    text = json_text(as_dict(verdict)) + "\n"
-    if json_to is not None and str(json_to) == "-":
-        sys.stdout.write(text)
-    else:
-        _print(asset, verdict)
-    if json_to is not None and str(json_to) != "-":
-        said(write_bytes(json_to, text.encode()))
-    if html is not None:
-        from jigdoll.judge.report import write_report
+    with answering(as_json) as answer:
+        answer.add(as_dict(verdict))
+        _print(answer, asset, verdict)
+        if html is not None:
+            from jigdoll.judge.report import write_report
 
-        with progress_bar() as progress:
-            written = write_report(
-                html, asset, motion, verdict=verdict, reference=reference, title=title, progress=progress
-            )
-        said(written)
+            with progress_bar() as progress:
+                written = write_report(
+                    html, asset, motion, verdict=verdict, reference=reference, title=title, progress=progress
+                )
+            answer.wrote(written)
 
 
-def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:
+def _print(answer: Answer, asset: "RiggedAsset", verdict: "Verdict") -> None:
     from rich.table import Table
 
     from jigdoll.judge.table import rows_of
@@ -111,6 +94,6 @@ def _print(asset: "RiggedAsset", verdict: "Verdict") -> None:
         group = row.group
         value = f"[red]{row.value}[/]" if row.worse else row.value
         table.add_row(row.label, value, *([] if beside is None else [row.reference]), row.unit, row.meaning)
-    console().print(table)
+    answer.show(table)
     if not verdict.legs:
-        console().print("no legs were found on this rig: nothing is said about feet and gait", style="yellow")
+        answer.show("no legs were found on this rig: nothing is said about feet and gait", style="yellow")

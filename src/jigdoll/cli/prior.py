@@ -1,11 +1,11 @@
 """Verbs on the video priors: prior info and prior sample."""
 
-import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Json, check_target, console, escaped, progress_bar, said
+from jigdoll.cli.shared import Json, answering, console, escaped, progress_bar
 
 
 def prior() -> None:
@@ -25,12 +25,6 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     from jigdoll.prior.prior_diffusers.catalogue import CATALOGUE
 
     facts, path = facts_of(weights), weights_path(weights)
-    if as_json:
-        facts |= {"actions": sorted(VERBS), "bytes": path.stat().st_size}
-        from jigdoll.formats.json_text import json_text
-
-        sys.stdout.write(json_text(facts) + "\n")
-        return
     model, recipe = facts["model"], facts["recipe"]
     table = Table("pocket", "", title="The embedded prior", show_header=False)
     video = f"{model['frames']} frames of {model['width']} x {model['height']} at {model['fps']:g} per second"
@@ -39,13 +33,16 @@ def prior_info(*, weights: Path | None = None, as_json: Json = False) -> None:
     table.add_row("network", f"{model['layers']} layers of width {model['dim']}")
     table.add_row("actions", " ".join(sorted(VERBS)))
     table.add_row("never seen in training", " ".join(recipe["held_out"]))
-    console().print(table)
-    table = Table(
+    models = Table(
         "name", "hub id", "download", "GPU memory", title=escaped("Large models (extra: pip install 'jigdoll[video]')")
     )
     for name, entry in CATALOGUE.items():
-        table.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
-    console().print(table)
+        models.add_row(name, entry.hub_id, f"{entry.download_gb} GB", f"about {entry.vram_gb} GB")
+    with answering(as_json) as answer:
+        large = {name: asdict(entry) for name, entry in CATALOGUE.items()}
+        answer.add({**facts, "actions": sorted(VERBS), "bytes": path.stat().st_size, "large": large})
+        answer.show(table)
+        answer.show(models)
 
 
 def prior_sample(
@@ -61,6 +58,7 @@ def prior_sample(
     scale: int = 6,
     words_only: bool = False,
     weights: Path | None = None,
+    as_json: Json = False,
 ) -> None:
     """Sample videos of a prompt from the embedded prior, to see what it believes.
 
@@ -78,12 +76,13 @@ def prior_sample(
     """
     from jigdoll.errors import JigdollError
     from jigdoll.formats import video
+    from jigdoll.formats.table import FILMS, PICTURES, check_target, is_picture
     from jigdoll.language import explain, read
     from jigdoll.prior.pocket.prior import open_pocket
     from jigdoll.prior.sample import reference_image_of, sample, sheet
     from jigdoll.zoo.from_text import character_from_text
 
-    check_target(out, (".mp4", ".gif", ".webp", ".png"))
+    check_target(out, (*FILMS, *PICTURES))
     for name, value in (("count", count), ("steps", steps), ("scale", scale)):
         if value < 1:
             raise JigdollError(f"--{name} is at least 1, not {value}")
@@ -104,11 +103,13 @@ def prior_sample(
             count=count,
             steps=steps,
             guidance=guidance,
-            progress=lambda share: progress(share, "denoising"),
+            progress=progress,
         )
-    if out.suffix.lower() == ".png":
-        said(video.write_picture(out, sheet(videos, every=2, scale=max(1, scale // 2))))
-        return
-    big = videos.transpose(0, 1).transpose(1, 2).flatten(2, 3)
-    big = big.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
-    said(video.write(out, big, fps=pocket.defaults.fps))
+    with answering(as_json) as answer:
+        answer.add({"prompt": prompt, "negative": against, "seed": seed, "count": count})
+        if is_picture(out):
+            answer.wrote(video.write_picture(out, sheet(videos, every=2, scale=max(1, scale // 2))))
+        else:
+            big = videos.transpose(0, 1).transpose(1, 2).flatten(2, 3)
+            big = big.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
+            answer.wrote(video.write(out, big, fps=pocket.defaults.fps))

@@ -1,11 +1,10 @@
 """Verbs on the built-in characters: zoo list, zoo make, zoo sheet."""
 
-import sys
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Json, console, progress_bar, said
+from jigdoll.cli.shared import Json, answering, progress_bar
 
 
 def zoo() -> None:
@@ -25,15 +24,12 @@ def zoo_list(*, as_json: Json = False) -> None:
     for name in zoo.SPECIES:
         skeleton = build_skeleton(species_named(name))
         rows.append({"name": name, "joints": len(skeleton), "actions": list(actions(skeleton))})
-    if as_json:
-        from jigdoll.formats.json_text import json_text
-
-        sys.stdout.write(json_text(rows) + "\n")
-        return
     table = Table("name", "joints", "actions", title=f"{len(rows)} built-in characters")
     for row in rows:
         table.add_row(row["name"], str(row["joints"]), " ".join(row["actions"]))
-    console().print(table)
+    with answering(as_json) as answer:
+        answer.add({"characters": rows})
+        answer.show(table)
 
 
 def zoo_make(
@@ -46,12 +42,13 @@ def zoo_make(
     seconds: float = 2.0,
     fps: float = 24.0,
     loop: bool = False,
+    as_json: Json = False,
 ) -> None:
     """Make a built-in character and write it, with a reference gait on request.
 
     Args:
         name: Which character: see `jigdoll zoo list`.
-        target: What to write: .glb, .bvh, .usd, .usda, .usdc.
+        target: What to write: .glb, .fbx, .bvh, .usd, .usda, .usdc.
         seed: 0 is the species itself, other seeds vary its proportions and colours.
         action: A reference gait: walk, run, jump, idle ...
         seconds: Length of the gait.
@@ -64,11 +61,20 @@ def zoo_make(
 
     asset = zoo.make(name, seed=seed)
     motions = [] if action is None else [reference_motion(asset, action, seconds=seconds, fps=fps, loop=loop)]
-    said(save(target, asset, motions))
+    with answering(as_json) as answer:
+        answer.add({"name": asset.name, "joints": len(asset.skeleton), "clips": [motion.name for motion in motions]})
+        answer.wrote(save(target, asset, motions))
 
 
 def zoo_sheet(
-    target: Positional[Path], /, *, action: str = "walk", seed: int = 0, size: int = 160, columns: int = 6
+    target: Positional[Path],
+    /,
+    *,
+    action: str = "walk",
+    seed: int = 0,
+    size: int = 160,
+    columns: int = 6,
+    as_json: Json = False,
 ) -> None:
     """Draw all built-in characters, at rest and in the middle of an action, as one picture.
 
@@ -82,4 +88,6 @@ def zoo_sheet(
     from jigdoll.render.sheets import zoo_sheet as draw_sheet
 
     with progress_bar() as progress:
-        said(draw_sheet(target, action=action, seed=seed, size=size, columns=columns, progress=progress))
+        written = draw_sheet(target, action=action, seed=seed, size=size, columns=columns, progress=progress)
+    with answering(as_json) as answer:
+        answer.wrote(written)

@@ -1,20 +1,14 @@
 """Where a distillation stands, kept in a file that a kill cannot break: plain arrays, no pickle."""
 
-import hashlib
-import io
-import json
-import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
-import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from jigdoll.checkpoint import fingerprint, read_checkpoint, write_checkpoint
 from jigdoll.distill.scene import Scene
-from jigdoll.errors import JigdollError
-from jigdoll.formats.files import atomic_write, read_limited
+from jigdoll.math.devices import to_device
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,60 +50,31 @@ class Record:
 
 def write_record(path: Path, scene: Scene, record: Record) -> None:
     """Write the whole record or nothing."""
-    state = record.state
-    arrays = {name: getattr(state, name).cpu().numpy() for name in ("theta", "mean", "square", "anchor", "random")}
-    arrays |= {f"theta_{i}": done.theta.cpu().numpy() for i, done in enumerate(record.finished)}
-    notes = {
-        "run": fingerprint(scene),
-        "step": state.step,
-        "restarted": state.restarted,
-        "backoffs": state.backoffs,
-        "history": state.history,
-        "finished": [{"score": done.score, "history": done.history} for done in record.finished],
-    }
-    with atomic_write(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
+    content = {"state": vars(record.state), "finished": [vars(done) for done in record.finished]}
+    write_checkpoint(path, content, key=_key(scene))
 
 
 def read_record(path: Path, scene: Scene) -> Record | None:
     """The record of this very run, or None where there is no file yet."""
-    if not path.exists():
+    found = read_checkpoint(path, key=_key(scene), what="distillation")
+    if found is None:
         return None
-    try:
-        with np.load(io.BytesIO(read_limited(path)), allow_pickle=False) as file:
-            arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "notes"}
-            notes = json.loads(file["notes"].tobytes())
-        if notes["run"] != fingerprint(scene):
-            raise JigdollError(
-                f"{path}: this checkpoint belongs to another run (other words, character or settings); "
-                "name another file or remove it"
-            )
-        device = scene.trajectory.device
-        tensors = {name: arrays[name].to(device) for name in ("theta", "mean", "square", "anchor")}
-        state = State(
-            **tensors,
-            random=arrays["random"],
-            step=notes["step"],
-            restarted=notes["restarted"],
-            backoffs=notes["backoffs"],
-            history=notes["history"],
-        )
-        finished = [
-            Finished(arrays[f"theta_{i}"].to(device), each["history"], each["score"])
-            for i, each in enumerate(notes["finished"])
-        ]
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise JigdollError(f"{path}: this is no checkpoint that can be read ({error}); remove it") from error
-    return Record(state, tuple(finished))
+    device = scene.trajectory.device
+    state = to_device(State(**found["state"]), device)
+    finished = tuple(to_device(Finished(**done), device) for done in found["finished"])
+    return Record(replace(state, random=found["state"]["random"]), finished)  # generators live on the host
 
 
-def fingerprint(scene: Scene) -> str:
-    """What must be the same for a run to go on."""
+def _key(scene: Scene) -> str:
+    """A mark of what must be the same for a run to go on: words, plan, skeleton, skin.
+
+    The skin as the body knows it: splats that were fitted on a GPU are not the same to the last digit again.
+    """
     settings = {
         name: value
         for name, value in asdict(scene.plan).items()
         if name not in ("tries", "checkpoint_seconds", "preview_seconds")
     }
-    skeleton = scene.trajectory.skeleton
-    known = json.dumps([scene.prompt, settings, skeleton.names, skeleton.T_parent_joint.tolist()], sort_keys=True)
-    return hashlib.sha256(known.encode()).hexdigest()
+    skeleton, body = scene.trajectory.skeleton, scene.body
+    skin = (body.masses, body.cuboids, body.contact_points)
+    return fingerprint(scene.prompt, settings, skeleton.names, skeleton.T_parent_joint, *skin)

@@ -1,7 +1,7 @@
 """Files at the border: bounded reading, writing that never leaves half a file, paths that stay in their folder."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,14 +43,13 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileFormatError(f"{path}: this is a folder; name a file to write")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
+        temporary = path.with_name(f".{path.stem[:40]}-{secrets.token_hex(6)}{path.suffix}")
+        # Opened here and not by tempfile, which gives it to its owner alone: so it gets what the user's umask says.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{path}: cannot be written ({error}); choose another folder") from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
-        _give_usual_permissions(temporary)
         os.replace(temporary, path)
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be written ({error}); choose another folder") from error
@@ -76,11 +75,3 @@ def inside_folder(folder: Path, name: str, *, of: Path) -> Path:
     if not stays:
         raise FileFormatError(f"{of}: names a file outside its own folder ({name[:80]!r}); move the file beside it")
     return inside
-
-
-def _give_usual_permissions(path: Path) -> None:
-    """Undo mkstemp's owner-only permissions: a written file gets what the user's umask says."""
-    mask = os.umask(0)
-    os.umask(mask)
-    with suppress(OSError):
-        path.chmod(0o666 & ~mask)

@@ -1,5 +1,6 @@
-"""Joints as files give them: names made unique, skeletons without limits."""
+"""Joints as files give them: names made unique, skeletons without limits, clips that fit."""
 
+import math
 import warnings
 from collections.abc import Sequence
 
@@ -7,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.errors import RepairWarning
+from jigdoll.errors import JigdollError, RepairWarning
 from jigdoll.kinematics import world_rest
-from jigdoll.types import Skeleton
+from jigdoll.types import Motion, Skeleton
 
 
 def free_skeleton(
@@ -47,3 +48,17 @@ def unique_names(names: Sequence[str], *, what: str = "joint", where: str = "") 
             f"{lead}{what} names must be unique: renamed {', '.join(changed[:3])}{more}", RepairWarning, stacklevel=2
         )
     return tuple(out)
+
+
+def check_motion(skeleton: Skeleton, motion: Motion) -> None:
+    """Refuse a clip that does not fit the joints, has no frames, or holds numbers that no file may hold."""
+    joints = motion.pose.rotations.shape[-2]
+    if joints != len(skeleton):
+        raise JigdollError(f"the motion {motion.name!r} moves {joints} joints, the character has {len(skeleton)}")
+    if not len(motion):
+        raise JigdollError(f"the motion {motion.name!r} has no frames")
+    if not 0 < motion.fps < math.inf:
+        raise JigdollError(f"the motion {motion.name!r} has {motion.fps:g} frames per second, which is no rate")
+    fields = (motion.pose.root, motion.pose.rotations, motion.pose.offsets, motion.pose.scales)
+    if not all(bool(field.isfinite().all()) for field in fields if field is not None):
+        raise JigdollError(f"the motion {motion.name!r} holds numbers that are not finite")

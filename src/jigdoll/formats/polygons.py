@@ -1,4 +1,4 @@
-"""Polygons to triangles, many at once."""
+"""Polygons to triangles, many at once, and the normals of triangles."""
 
 import numpy as np
 
@@ -79,3 +79,17 @@ def _cut_ears(p: np.ndarray) -> np.ndarray:
             break
     out.extend((left[0], left[i], left[i + 1]) for i in range(1, len(left) - 1))
     return np.array(out)
+
+
+def smooth_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Smooth unit normals [vertices 3]; vertices at the same place share one, so seams do not show."""
+    _, place = np.unique(vertices.round(7), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    corners = vertices[faces]
+    flat = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    total = np.zeros((place.max(initial=0) + 1, 3))
+    for corner in range(3):
+        np.add.at(total, place[faces[:, corner]], flat)
+    length = np.linalg.norm(total, axis=1, keepdims=True)
+    unit = np.where(length > 1e-20, total / np.maximum(length, 1e-20), [0.0, 1.0, 0.0])
+    return unit[place]

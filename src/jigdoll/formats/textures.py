@@ -30,6 +30,15 @@ def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
         raise FileFormatError(f"the image cannot be decoded ({error}); save it as PNG") from error
 
 
+def encode_png(texture: np.ndarray) -> bytes:
+    """RGBA bytes [height width 4] as a PNG file."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(texture).save(stream, "PNG")
+    return stream.getvalue()
+
+
 def find_texture(model: Path, name: str) -> np.ndarray | None:
     """The image that a model names, or None and a warning; only the model's own folder is looked at."""
     plain = name.strip().strip('"').replace("\\", "/")

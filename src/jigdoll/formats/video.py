@@ -12,6 +12,7 @@ from torch import Tensor
 
 from jigdoll.errors import FileFormatError
 from jigdoll.formats.files import atomic_write
+from jigdoll.formats.table import FILMS
 
 Frames = Float[Tensor, "frames height width 3"] | UInt8[Tensor, "frames height width 3"]
 
@@ -23,7 +24,7 @@ def write(path: str | os.PathLike[str], frames: Frames, *, fps: float = 24.0, qu
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (".mp4", ".gif", ".webp"):
+    if suffix not in FILMS:
         raise FileFormatError(f"{path}: video is written as .mp4, .gif or .webp, not {suffix or 'without a suffix'!r}")
     if not 0 < fps <= 1000 or not math.isfinite(fps):
         raise FileFormatError(f"{path}: {fps} frames a second cannot be played; give something up to 1000")

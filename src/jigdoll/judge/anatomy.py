@@ -1,8 +1,10 @@
 """What the judge looks at on a body: its size, its legs with the skin of their feet, its pairs of limbs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from functools import wraps
+from typing import Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -66,7 +68,26 @@ class Body:
     """The joint that moves each vertex most."""
 
 
-@lru_cache(maxsize=16)
+Found = TypeVar("Found")
+
+
+def remembered(find: Callable[[RiggedAsset], Found]) -> Callable[[RiggedAsset], Found]:
+    """Find something out about a character once, and forget it with the character: a server keeps no mesh alive.
+
+    What is found must not hold the character itself.
+    """
+    known: WeakKeyDictionary[RiggedAsset, Found] = WeakKeyDictionary()
+
+    @wraps(find)
+    def once(asset: RiggedAsset) -> Found:
+        if asset not in known:
+            known[asset] = find(asset)
+        return known[asset]
+
+    return once
+
+
+@remembered
 def study(asset: RiggedAsset) -> Body:
     """Find legs, feet and pairs of limbs on any rig; a body without them has none, and is judged without them."""
     skeleton = asset.skeleton

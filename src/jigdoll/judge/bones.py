@@ -1,13 +1,12 @@
 """Whether bones run into each other, and whether joints stay within their limits."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from jigdoll.judge.anatomy import Body, study
+from jigdoll.judge.anatomy import Body, remembered, study
 from jigdoll.judge.trace import Trace
 from jigdoll.kinematics import rest_transforms
 from jigdoll.rig.limits import clamp_angles, compound_angles, with_default_limits
@@ -58,13 +57,12 @@ def limit_violations(skeleton: Skeleton, motion: Motion) -> tuple[float, float]:
     return float((excess > EXCESS).float().mean()), float(excess.max())
 
 
-@lru_cache(maxsize=16)
 def _limited(skeleton: Skeleton) -> Skeleton:
     free = bool((skeleton.limits.abs() > 3.1).all())
     return with_default_limits(skeleton) if free and len(skeleton) > 1 else skeleton
 
 
-@lru_cache(maxsize=16)
+@remembered
 def _capsules(asset: RiggedAsset) -> Capsules:
     """Bones along the limbs, as thick as their skin allows."""
     body, skeleton = study(asset), asset.skeleton

@@ -3,7 +3,7 @@
 import base64
 import io
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from jigdoll.judge.check import WalkCheck
 from jigdoll.judge.page import PAGE
 from jigdoll.judge.table import leg_label, pair_label, rows_of
 from jigdoll.judge.verdict import Verdict, judge
+from jigdoll.protocols import Progress, quiet
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip_in_pieces
 from jigdoll.rig.limits import compound_angles, with_default_limits
 from jigdoll.types import Motion, RiggedAsset
@@ -30,7 +31,6 @@ SHEET = 12
 """Pictures on the contact sheet."""
 
 Frames = UInt8[Tensor, "frames height width 3"] | Float[Tensor, "frames height width 3"]
-Progress = Callable[[float, str], None]
 
 
 def write_report(
@@ -47,7 +47,7 @@ def write_report(
     check: WalkCheck | None = None,
     film: Frames | None = None,
     film_file: Path | None = None,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Path:
     """Write everything that is known about a clip into one HTML file.
 
@@ -232,15 +232,18 @@ def _angles_block(asset: RiggedAsset, motion: Motion) -> str:
 
 
 def _losses_block(losses: Mapping[str, Sequence[float]]) -> str:
+    """One chart per loss over all steps; all end together, so a loss that set in later begins where it did."""
     charts = []
+    steps = max((len(values) for values in losses.values()), default=0)
     for i, (name, values) in enumerate(losses.items()):
-        curve = np.asarray(list(values), np.float64)
-        if not len(curve):
+        paid = np.asarray(list(values), np.float64)
+        if not len(paid):
             continue
-        positive = bool((curve > 0).all() and curve.max() > 50 * curve.min())
+        curve = np.concatenate([np.full(steps - len(paid), np.nan), paid])
+        positive = bool((paid > 0).all() and paid.max() > 50 * paid.min())
         line = svg.Line(name, curve, COLORS[i % len(COLORS)])
         chart = svg.line_chart(
-            [line], end=float(len(curve) - 1) or 1.0, x_label="step", y_label="", height=150, log=positive
+            [line], end=float(steps - 1) or 1.0, x_label="step", y_label="", height=150, log=positive
         )
         charts.append(f"<figure><figcaption>{escape(name)}</figcaption>{chart}</figure>")
     if not charts:

@@ -7,7 +7,7 @@ The scorer is a 7B model and runs where a GPU is. Its `utils/prepare_data.py` re
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import torch
 from jigdoll.errors import JigdollError
 from jigdoll.formats import video
 from jigdoll.formats.files import write_bytes
+from jigdoll.protocols import Progress, quiet
 from jigdoll.render.draw import ClipStyle, draw_clip_in_pieces
 from jigdoll.types import Motion, RiggedAsset
 
@@ -49,7 +50,7 @@ def write_pack(
     entries: Sequence[Entry],
     *,
     style: ClipStyle = ClipStyle(width=480, height=480, ground=False, shadow=False),
-    progress: Callable[[float, str], None] = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Path:
     """Write one video per entry (without ground, as AKD did), the table of captions, and how to run the scorer."""
     folder = Path(folder)

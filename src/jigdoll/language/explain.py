@@ -70,7 +70,7 @@ def _not_learned(request: Request, can: frozenset[str]) -> list[str]:
         if action.side and general_of(action.name)[-1] != "turn" and turn_of(request) != action.side:
             notes.append(f"{action.side!r} counts only with a turn, and {_spoken(action.name)} goes straight ahead")
     kinds = ("style", "way", "times")
-    unused = [word.form for word in request.words if word.kind in kinds]
+    unused = [word.form for word in request.words if word.kind in kinds and word.meaning != "circle"]
     if unused:
         notes.append(f"{_quoted(unused)}: understood, but not learned, so the motion will not show it")
     return notes

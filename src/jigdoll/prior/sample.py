@@ -1,14 +1,12 @@
 """Videos from a prompt, with or without a character in mind: how a prior can be looked at."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jigdoll.math.diffusion import ddim_sample, guided
-from jigdoll.protocols import VideoPrior
+from jigdoll.protocols import Progress, VideoPrior, quiet
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_splats, to_uint8
 from jigdoll.splats.bind import bind
 from jigdoll.types import RiggedAsset
@@ -31,7 +29,7 @@ def sample(
     count: int = 1,
     steps: int = 32,
     guidance: float = 4.0,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = quiet,
 ) -> Float[Tensor, "count frames height width 3"]:
     """Deterministic (DDIM) sampling with classifier-free guidance, for priors whose latents are pixels in -1..1.
 
@@ -48,7 +46,7 @@ def sample(
 
     def estimate(noisy: Tensor, level: float) -> Tensor:
         text, against = prior.denoise(noisy, level, [wanted, nothing if level > DECIDED else unwanted], who)
-        progress((levels.index(level) + 1) / steps)
+        progress((levels.index(level) + 1) / steps, "denoising")
         return guided(text, against, guidance if level > UNGUIDED else 1.0).clamp(-1, 1)
 
     clean = ddim_sample(noise, levels, estimate=estimate, signal_and_noise=prior.signal_and_noise)

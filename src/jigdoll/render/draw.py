@@ -120,10 +120,8 @@ def draw_clip_in_pieces(
             first = max(0, start - 2)  # the neighbours tell how the frames at the ends move
             here = slice(first, start + piece + 2)
             seen = Camera(camera.T_camera_world[:, here], camera.K[:, here], camera.width, camera.height)
-            fields = (pose.root, pose.rotations, pose.offsets, pose.scales)
-            part = Pose(*(None if field is None else field[here] for field in fields))  # type: ignore[arg-type]
             frames = draw_clip(
-                asset, part, style=style, splats=splats, rasterizer=rasterizer, camera=seen, ground=ground
+                asset, pose[here], style=style, splats=splats, rasterizer=rasterizer, camera=seen, ground=ground
             )
             yield to_uint8(frames[:, start - first : start - first + piece])
 
@@ -287,8 +285,7 @@ def _frames(skeleton: Skeleton, motion: Motion | Pose | None) -> Pose:
         return rest_pose(skeleton, frames=1)
     pose = motion.pose if isinstance(motion, Motion) else motion
     if pose.root.ndim == 1:
-        fields = (pose.root, pose.rotations, pose.offsets, pose.scales)
-        return Pose(*(None if field is None else field[None] for field in fields))  # type: ignore[arg-type]
+        return pose[None]
     if pose.root.ndim != 2:
         raise JigdollError(f"a clip has one axis of frames, this pose has {pose.root.ndim - 1}; draw them one by one")
     return pose

@@ -1,6 +1,5 @@
 """Pictures and films for people: the zoo on one sheet, a clip as a film or a contact sheet."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -13,9 +12,11 @@ from torch import Tensor
 from jigdoll import zoo
 from jigdoll.errors import JigdollError
 from jigdoll.formats import video
+from jigdoll.formats.table import FILMS, PICTURES, is_picture
 from jigdoll.kinematics import rest_pose
 from jigdoll.math.rotations import compound_to_quaternion
 from jigdoll.motion import resample
+from jigdoll.protocols import Progress, quiet
 from jigdoll.render.camera import fit_orbit, follow
 from jigdoll.render.draw import (
     ClipStyle,
@@ -33,8 +34,6 @@ from jigdoll.skin.deform import deform_mesh
 from jigdoll.types import Camera, Motion, Pose, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
-Progress = Callable[[float, str], None]
-
 
 def film(
     target: str | Path,
@@ -50,11 +49,11 @@ def film(
     shadow: bool = True,
     skeleton: bool = False,
     frames: int = 12,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Path:
     """A clip as .mp4, .gif, .webp, or as a .png contact sheet; a turntable where there is no motion."""
     target = Path(target)
-    if target.suffix.lower() not in (".mp4", ".gif", ".webp", ".png"):
+    if target.suffix.lower() not in (*FILMS, *PICTURES):
         raise JigdollError(f"{target.name}: films are .mp4, .gif or .webp, contact sheets .png")
     if not asset.has_mesh:
         raise JigdollError(f"{asset.name}: motion without a body cannot be drawn; retarget it to a character first")
@@ -70,7 +69,7 @@ def film(
         shadow=shadow,
         skeleton=skeleton,
     )
-    sheet = target.suffix.lower() == ".png"
+    sheet = is_picture(target)
     progress(0.1, "drawing")
     if motion is None:
         with torch.no_grad():
@@ -95,7 +94,7 @@ def zoo_sheet(
     seed: int = 0,
     size: int = 160,
     columns: int = 6,
-    progress: Progress = lambda fraction, what: None,
+    progress: Progress = quiet,
 ) -> Path:
     """Every built-in character at rest and in the middle of an action."""
     pictures, labels = [], []
@@ -103,7 +102,7 @@ def zoo_sheet(
         progress(index / len(zoo.SPECIES), name)
         asset = zoo.make(name, seed=seed)
         motion = reference_motion(asset, action, seconds=1.0, fps=24.0)
-        middle = _frame(motion, len(motion) // 2)
+        middle = motion.pose[len(motion) // 2]
         style = ClipStyle(width=size, height=size, azimuth=(60.0,))
         pictures += [picture_of(asset, azimuth=60.0, size=size), to_uint8(draw_clip(asset, middle, style=style)[0, 0])]
         labels += [name.replace("_", " "), action]
@@ -113,14 +112,7 @@ def zoo_sheet(
 def _picked(motion: Motion, count: int) -> Motion:
     """So many frames, evenly spread, of which the last is not the first again."""
     places = torch.linspace(0, max(len(motion) - 1, 0), count + 1)[:-1].round().long().unique()
-    return Motion(_frame(motion, places), motion.fps, motion.name)
-
-
-def _frame(motion: Motion, index: int | torch.Tensor) -> Pose:
-    pose = motion.pose
-    offsets = None if pose.offsets is None else pose.offsets[index]
-    scales = None if pose.scales is None else pose.scales[index]
-    return Pose(pose.root[index], pose.rotations[index], offsets, scales)
+    return replace(motion, pose=motion.pose[places])
 
 
 def rig_sheet(target: str | Path, asset: RiggedAsset, *, size: int = 320) -> Path:
@@ -192,9 +184,7 @@ def overlay(
         here = slice(start, min(start + piece, count))
         seen = Camera(camera.T_camera_world[:, here], camera.K[:, here], camera.width, camera.height)
         drawn = [
-            draw_clip(
-                asset, Pose(clip.pose.root[here], clip.pose.rotations[here]), style=style, camera=seen, ground=ground
-            )[0]
+            draw_clip(asset, clip.pose[here], style=style, camera=seen, ground=ground)[0]
             for clip in (reference, performed)
         ]
         pair = torch.cat([drawn[0], (1 - GHOST) * drawn[1] + GHOST * drawn[0]], dim=2)

@@ -5,13 +5,13 @@ import math
 import torch
 
 from jigdoll.math.devices import to_device
-from jigdoll.protocols import Rasterizer
+from jigdoll.protocols import Progress, Rasterizer, quiet
 from jigdoll.render.camera import fit_orbit
 from jigdoll.render.ground import composite
 from jigdoll.render.mesh import render_mesh
 from jigdoll.render.rasterizer import default_rasterizer
 from jigdoll.splats.bind import bind, rebind
-from jigdoll.splats.fit import FitConfig, Progress, Views, fit
+from jigdoll.splats.fit import FitConfig, Views, fit
 from jigdoll.splats.image_loss import psnr
 from jigdoll.splats.pose import rest_splats
 from jigdoll.types import Mesh, Rendering, RiggedAsset, SkinnedGaussians
@@ -35,7 +35,7 @@ def splat_asset(
     config: FitConfig = FitConfig(),
     rasterizer: Rasterizer | None = None,
     device: torch.device | str = "cpu",
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> SkinnedGaussians:
     """The asset as splats fitted, on a device, to pictures of its mesh, with the weights of the nearest surface."""
     rasterizer = default_rasterizer(device) if rasterizer is None else rasterizer

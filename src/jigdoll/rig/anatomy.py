@@ -3,6 +3,7 @@
 `anatomy_of` takes the working copy of a rig (`rig.reparent`). Nothing further down measures again.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -118,7 +119,7 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
     """Measure the working copy of a character."""
     skeleton = asset.skeleton
     flesh = flesh_of(asset)
-    limbs = find_limbs(skeleton, flesh.sheets)
+    limbs = find_limbs(skeleton, flesh.outline)
     T = rest_transforms(skeleton).detach().double().numpy()
     P = T[:, :3, 3]
     parts = tuple(split_limb(limb, skeleton, P) for limb in limbs if limb.kind in ("leg", "arm", "wing", "fin"))
@@ -186,7 +187,8 @@ def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) ->
 
 def _joined(name: str) -> set[str]:
     """The words of a name, and each two neighbours as one: lower arm is a lowerarm."""
-    words = [w for w in name.lower().replace("_", " ").replace(".", " ").replace("-", " ").split() if w]
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = [w for w in re.split(r"[^a-z]+", apart.lower()) if w]
     return set(read_name(name).tokens) | set(words) | {a + b for a, b in pairwise(words)}
 
 

@@ -12,11 +12,12 @@ _WORDS: dict[LimbKind, set[str]] = {
     "wing": {"wing", "wings", "pinion"},
     "fin": {"fin", "fins", "flipper", "flippers", "pectoral", "fluke"},
     "leg": set(
-        "leg legs upleg thigh calf shin knee ankle foot feet toe toes hip femur tibia hock hoof paw pastern fetlock "
-        "cannon stifle metatarsal tarsal haunch trochanter coxa tarsus".split()
+        "leg legs upleg upperleg lowerleg midleg thigh calf shin knee ankle foot feet toe toes hip femur tibia hock "
+        "hoof paw pastern fetlock cannon stifle metatarsal tarsal haunch trochanter coxa tarsus".split()
     ),
     "arm": set(
-        "arm arms forearm upperarm shoulder clavicle collar scapula humerus elbow wrist hand hands palm radius".split()
+        "arm arms forearm upperarm lowerarm shoulder clavicle collar scapula humerus elbow wrist hand hands palm "
+        "radius".split()
     ),
     "tail": {"tail", "tails"},
     "head": {"head", "neck", "skull", "cervical"},
@@ -25,7 +26,7 @@ _WORDS: dict[LimbKind, set[str]] = {
 _IGNORED = set(
     "ik pole target ctrl control helper roll twist hair cloth skirt sec eye eyes eyelid brow ear ears antenna jaw "
     "mouth tongue feather breast weapon prop cape ribbon trunk mane whisker horn lip cheek nose beard scarf "
-    "eyebrow upperlip lowerlip masseter caninus".split()
+    "mandible mandibles antennae tusk tusks horns feeler eyebrow upperlip lowerlip masseter caninus".split()
 )
 _FINGERS = set("thumb index middle ring pinky little finger fingers digit claw".split())
 

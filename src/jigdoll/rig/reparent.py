@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.errors import RepairWarning, RigError
@@ -19,7 +19,8 @@ from jigdoll.formats.joints import free_skeleton
 from jigdoll.formats.rest import local_transforms, rigid_rest, world_to_motion
 from jigdoll.kinematics import motion_to_world, rest_transforms
 from jigdoll.math.transforms import apply
-from jigdoll.rig.flesh import Flesh, flesh_of
+from jigdoll.rig.chains import beside, measured
+from jigdoll.rig.flesh import Flesh, Outline, flesh_of
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import with_default_limits
 from jigdoll.rig.names import read_name
@@ -71,7 +72,7 @@ def reparent(asset: RiggedAsset) -> Reparented:
         warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=2)
     plain = standing is None and tree.joints == tuple(range(len(asset.skeleton)))
     if plain and tree.parents == asset.skeleton.parents:
-        skeleton = _with_limits(asset.skeleton, flesh)
+        skeleton = _with_limits(asset.skeleton, flesh.outline)
         copy = asset if skeleton is asset.skeleton else replace(asset, skeleton=skeleton)
         return Reparented(copy, asset, tree.joints, tuple(repairs))
     return _copied(asset, tree, standing, flesh, repairs)
@@ -116,7 +117,7 @@ def _whole_tree(skeleton: Skeleton, flesh: Flesh) -> tuple[_Tree, list[str]]:
     """The joints of the copy, and what was changed."""
     names = list(skeleton.names)
     world = rest_transforms(skeleton).double().numpy()
-    changed = new_parents(skeleton, flesh)
+    changed = beside(measured(skeleton, flesh.outline)) | new_parents(skeleton, flesh)
     repairs = [f"{names[j]} hangs on {names[p]} now" for j, p in changed.items()]
     parents = [changed.get(j, p) for j, p in enumerate(skeleton.parents)]
     for joint, parent in changed.items():
@@ -157,7 +158,7 @@ def new_parents(skeleton: Skeleton, flesh: Flesh) -> dict[int, int]:
     A stray is a bone beside the middle that moves skin, hangs on the root or on weightless joints below it, and is much
     shorter than the limb that it continues.
     """
-    limbs = [limb for limb in find_limbs(skeleton, flesh.sheets) if limb.kind in ("leg", "arm")]
+    limbs = [limb for limb in find_limbs(skeleton, flesh.outline) if limb.kind in ("leg", "arm")]
     points = rest_transforms(skeleton)[:, :3, 3].double().numpy()
     below = _subtree_weight(skeleton.parents, flesh.weight)
     size = float(np.ptp(points, axis=0).max())
@@ -285,32 +286,26 @@ def _skeleton(tree: _Tree, world: Float[ndarray, "joints 4 4"]) -> Skeleton:
     return free_skeleton(tree.names, tree.parents, local.float())
 
 
-def _with_limits(skeleton: Skeleton, flesh: Flesh | None) -> Skeleton:
+def _with_limits(skeleton: Skeleton, outline: Outline) -> Skeleton:
     """Axes and limits by role where the skeleton came without any."""
     if bool((skeleton.limits.abs() < 3.14).any()):
         return skeleton
-    limited = with_default_limits(skeleton, find_limbs(skeleton, flesh.sheets if flesh else None))
+    limited = with_default_limits(skeleton, find_limbs(skeleton, outline))
     return replace(limited, T_parent_joint=skeleton.T_parent_joint)
 
 
-def _sheets(tree: _Tree, flesh: Flesh) -> Bool[ndarray, " joints"]:
-    """Which joints of the tree move a thin sheet; a tip is as its bone."""
-    own = [j if j >= 0 else tree.joints[p] for j, p in zip(tree.joints, tree.parents, strict=True)]
-    return flesh.sheets[own]
-
-
 def _stands(tree: _Tree, flesh: Flesh, world: Float[ndarray, "joints 4 4"] | None = None) -> bool:
-    """Whether every leg reaches down; a body without legs is left as it is."""
+    """Whether every leg reaches down; a body without legs is left as it is, but no clip may take legs away."""
     skeleton = _skeleton(tree, tree.world if world is None else world)
     points = rest_transforms(skeleton)[:, :3, 3]
-    legs: list[Limb] = [limb for limb in find_limbs(skeleton, _sheets(tree, flesh)) if limb.kind == "leg"]
+    legs: list[Limb] = [limb for limb in find_limbs(skeleton, flesh.outline.of(tree.joints)) if limb.kind == "leg"]
     for leg in legs:
         chain = points[list(leg.joints)]
         length = float(chain.diff(dim=0).norm(dim=-1).sum())
         # A sprawling leg reaches outwards; a lying body's does not reach down at all.
         if float(chain[0, 1] - chain[:, 1].min()) < (_STANDING if len(legs) == 2 else 0.2) * length:
             return False
-    return True
+    return bool(legs) or world is None
 
 
 def _standing_clip(asset: RiggedAsset, tree: _Tree, flesh: Flesh) -> Motion | None:
@@ -371,7 +366,7 @@ def _copied(asset: RiggedAsset, tree: _Tree, standing: Motion | None, flesh: Fle
         before = torch.stack([source.T_joint_node[j] if j >= 0 else torch.eye(4) for j in tree.joints])
         nodes = tuple(source.nodes[j] if j >= 0 else -1 for j in tree.joints)
         source = replace(source, nodes=nodes, T_joint_node=torch.from_numpy(stretch).to(before) @ before)
-    made = _with_limits(_skeleton(tree, world), None)
+    made = _with_limits(_skeleton(tree, world), flesh.outline.of(tree.joints))
     copy = RiggedAsset(
         name=asset.name,
         mesh=mesh,

@@ -5,7 +5,6 @@ posed with the weights of that surface: its thickness is tied to its radius and 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError
 from jigdoll.math.devices import to_device
-from jigdoll.protocols import Rasterizer
+from jigdoll.protocols import Progress, Rasterizer, quiet
 from jigdoll.splats.bind import FLATNESS, unbound
 from jigdoll.splats.image_loss import image_loss
 from jigdoll.splats.pose import covariances
@@ -63,10 +62,6 @@ class FitConfig:
     """Order of the views and places of split splats."""
 
 
-Progress = Callable[[int, int, float], None]
-"""Called with (iteration, iterations, loss)."""
-
-
 def fit(
     splats: SkinnedGaussians,
     views: Views,
@@ -74,7 +69,7 @@ def fit(
     *,
     rasterizer: Rasterizer,
     config: FitConfig = FitConfig(),
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> SkinnedGaussians:
     """Splats that look like the views, starting from splats on the mesh.
 
@@ -110,8 +105,7 @@ def fit(
             _pull_back(leaves, mesh, config.leash * radius)
             optimizer = _optimizer(leaves, radius, config)
             blame = torch.zeros_like(leaves["fades"])
-        if progress is not None:
-            progress(iteration + 1, config.iterations, float(loss.detach()))
+        progress((iteration + 1) / config.iterations, f"fitting, loss {float(loss.detach()):.4f}")
     _pull_back(leaves, mesh, config.leash * radius)
     return _bake(leaves)
 

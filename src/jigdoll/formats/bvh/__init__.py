@@ -5,7 +5,7 @@ rest turned by W (world), so B = W R inverse(W) on writing, and R = inverse(W) B
 A position channel replaces the joint's OFFSET, as in Blender.
 """
 
-from jigdoll.formats.bvh.read import guess_scale, read, trim_first_pose
+from jigdoll.formats.bvh.read import guess_scale, read
 from jigdoll.formats.bvh.write import write
 
-__all__ = ["guess_scale", "read", "trim_first_pose", "write"]
+__all__ = ["guess_scale", "read", "write"]

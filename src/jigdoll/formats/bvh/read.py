@@ -13,7 +13,7 @@ from jigdoll.errors import FileFormatError, RepairWarning
 from jigdoll.formats.files import read_limited
 from jigdoll.formats.joints import free_skeleton, unique_names
 from jigdoll.kinematics import world_rest
-from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, quaternion_to_rotvec
+from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
 from jigdoll.math.transforms import translation
 from jigdoll.types import Motion, Pose, Skeleton
 
@@ -75,24 +75,6 @@ def read(
     pose = Pose(root.float(), matrix_to_quaternion(torch.from_numpy(rotations)).float(), extra)
     motion = Motion(pose, fps, path.stem)
     return (own, motion) if skeleton is None else (skeleton, _onto(path, motion, own, skeleton))
-
-
-def trim_first_pose(motion: Motion) -> Motion:
-    """The motion without a first frame that does not belong to it.
-
-    The CMU files on the web begin with an added T pose. It is told by a jump: more than 15 degrees in some joint
-    from the first frame to the second, and ten times what the second step turns.
-    """
-    if len(motion) < 3:
-        return motion
-    turns = quaternion_to_matrix(motion.pose.rotations[:3].double())
-    steps = matrix_to_quaternion(turns[:2].transpose(-1, -2) @ turns[1:])
-    first, second = quaternion_to_rotvec(steps).norm(dim=-1).amax(-1).tolist()
-    if first < np.radians(15) or first < 10 * second:
-        return motion
-    pose = motion.pose
-    offsets, scales = (None if x is None else x[1:] for x in (pose.offsets, pose.scales))
-    return Motion(Pose(pose.root[1:], pose.rotations[1:], offsets, scales), motion.fps, motion.name)
 
 
 def bvh_names(skeleton: Skeleton) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from jigdoll.errors import FileFormatError, RepairWarning
+from jigdoll.formats.angles import euler_angles
 from jigdoll.formats.bvh.read import bvh_names
 from jigdoll.formats.files import write_bytes
 from jigdoll.kinematics import world_rest
@@ -39,7 +40,7 @@ def write(path: str | os.PathLike[str], skeleton: Skeleton, motion: Motion) -> P
     }
     order: list[int] = []
     text = "HIERARCHY\n" + "".join(_hierarchy_lines(skeleton, offsets, moving, ends, order))
-    angles = np.degrees(_euler_zxy(rotations))
+    angles = np.degrees(euler_angles(rotations, (2, 0, 1)))
     columns = [np.concatenate([places[:, j], angles[:, j]], 1) if moving[j] else angles[:, j] for j in order]
     rows = np.concatenate(columns, axis=1)
     line = " ".join(["%.7f"] * rows.shape[1]) + "\n"
@@ -117,22 +118,3 @@ def _hierarchy_lines(
         stack.append((-1, level))
         stack.extend((child, level + 1) for child in reversed(children[joint]))
     return out
-
-
-def _euler_zxy(m: np.ndarray) -> np.ndarray:
-    """Angles [rad] of m = Rz(a) Rx(b) Ry(c), continuous over the frames [frames joints 3]."""
-    cos_b = np.hypot(m[..., 0, 1], m[..., 1, 1])
-    b = np.arctan2(m[..., 2, 1], cos_b)
-    locked = cos_b < 1e-9
-    a = np.where(locked, np.arctan2(m[..., 1, 0], m[..., 0, 0]), np.arctan2(-m[..., 0, 1], m[..., 1, 1]))
-    c = np.where(locked, 0.0, np.arctan2(-m[..., 2, 0], m[..., 2, 2]))
-    angles = np.stack([a, b, c], -1)
-    # The same rotation has a second set of angles; take the one nearer to the frame before, a whole turn aside.
-    for frame in range(1, len(angles)):
-        before, now = angles[frame - 1], angles[frame]
-        other = now * [1, -1, 1] + np.pi
-        both = np.stack([now, other])
-        both += 2 * np.pi * np.round((before - both) / (2 * np.pi))
-        nearer = np.abs(both - before).max(-1).argmin(0)
-        angles[frame] = np.where(nearer[:, None] == 0, both[0], both[1])
-    return angles

@@ -1,5 +1,6 @@
-"""FBX: read through ufbx in a process of its own."""
+"""FBX: read through ufbx in a process of its own, written by our own code."""
 
 from jigdoll.formats.fbx.read import read
+from jigdoll.formats.fbx.write import write
 
-__all__ = ["read"]
+__all__ = ["read", "write"]

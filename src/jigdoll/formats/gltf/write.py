@@ -1,7 +1,6 @@
 """Clips into the file that they were made for, and characters into new files."""
 
 import copy
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,12 @@ from jigdoll.formats.gltf.document import Document, pack_glb, read_document
 from jigdoll.formats.gltf.mend import mend
 from jigdoll.formats.gltf.meshopt import unpack
 from jigdoll.formats.gltf.nodes import NodeTree, decompose, read_nodes
+from jigdoll.formats.joints import check_motion
+from jigdoll.formats.polygons import smooth_normals
+from jigdoll.formats.textures import encode_png
 from jigdoll.kinematics import motion_to_world
 from jigdoll.math.colors import srgb_to_linear
-from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Skeleton, Weights
+from jigdoll.types import Material, Motion, RiggedAsset, Skeleton, Weights
 
 _SAME_PLACE = 1e-6
 _SAME_SCALE = 1e-5
@@ -34,23 +36,12 @@ def write(path: str | Path, asset: RiggedAsset, motions: Sequence[Motion] = ()) 
     if path.suffix.lower() not in (".glb", ".vrm"):
         raise JigdollError(f"{path.name}: glTF is written as one binary file; give it the suffix .glb")
     for motion in motions:
-        _check(asset, motion)
+        check_motion(asset.skeleton, motion)
     if asset.source is not None and asset.source.format == "gltf":
         parsed, binary = _with_clips(asset, motions)
     else:
         parsed, binary = _new_file(asset, motions)
     return write_bytes(path, pack_glb(parsed, binary))
-
-
-def _check(asset: RiggedAsset, motion: Motion) -> None:
-    joints = motion.pose.rotations.shape[-2]
-    if joints != len(asset.skeleton):
-        raise JigdollError(f"the motion {motion.name!r} moves {joints} joints, the character has {len(asset.skeleton)}")
-    if not len(motion):
-        raise JigdollError(f"the motion {motion.name!r} has no frames")
-    fields = (motion.pose.root, motion.pose.rotations, motion.pose.offsets, motion.pose.scales)
-    if not all(bool(field.isfinite().all()) for field in fields if field is not None):
-        raise JigdollError(f"the motion {motion.name!r} holds numbers that are not finite")
 
 
 # ------------------------------------------------------------------------------------- clips into the original file
@@ -247,7 +238,7 @@ def _vertex_arrays(asset: RiggedAsset, *, skinned: bool) -> dict[str, np.ndarray
     rgba = np.concatenate([linear, np.ones((len(linear), 1))], 1)
     arrays = {
         "POSITION": mesh.vertices.numpy().astype("<f4"),
-        "NORMAL": _normals(mesh).astype("<f4"),
+        "NORMAL": smooth_normals(mesh.vertices.double().numpy(), mesh.faces.numpy()).astype("<f4"),
         "COLOR_0": (rgba * 65535).round().astype("<u2"),
     }
     if mesh.uvs is not None:
@@ -263,11 +254,8 @@ def _vertex_arrays(asset: RiggedAsset, *, skinned: bool) -> dict[str, np.ndarray
 def _add_material(builder: Builder, material: Material | None) -> int:
     surface: dict[str, Any] = {"metallicFactor": 0.0, "roughnessFactor": 0.8}
     if material is not None and material.texture is not None:
-        from PIL import Image
-
-        stream = io.BytesIO()
-        Image.fromarray(material.texture.numpy()).save(stream, "PNG")
-        image = builder.append("images", {"bufferView": builder.view(stream.getvalue()), "mimeType": "image/png"})
+        view = builder.view(encode_png(material.texture.numpy()))
+        image = builder.append("images", {"bufferView": view, "mimeType": "image/png"})
         surface["baseColorTexture"] = {"index": builder.append("textures", {"source": image})}
         surface["baseColorFactor"] = list(material.color)
     name = "painted" if material is None else material.name
@@ -282,21 +270,6 @@ def _four(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
     values[values < 1e-5] = 0.0
     values /= values.sum(1, keepdims=True)
     return np.where(values > 0, joints, 0), values
-
-
-def _normals(mesh: Mesh) -> np.ndarray:
-    """Smooth unit normals; vertices at the same place share one, so seams do not show."""
-    vertices, faces = mesh.vertices.double().numpy(), mesh.faces.numpy()
-    _, place = np.unique(vertices.round(7), axis=0, return_inverse=True)
-    place = place.reshape(-1)
-    corners = vertices[faces]
-    flat = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    total = np.zeros((place.max(initial=0) + 1, 3))
-    for corner in range(3):
-        np.add.at(total, place[faces[:, corner]], flat)
-    length = np.linalg.norm(total, axis=1, keepdims=True)
-    unit = np.where(length > 1e-20, total / np.maximum(length, 1e-20), [0.0, 1.0, 0.0])
-    return unit[place]
 
 
 def _add_new_clip(builder: Builder, skeleton: Skeleton, motion: Motion) -> None:

@@ -143,13 +143,14 @@ def negative_of(request: Request, can: frozenset[str]) -> str:
 
 
 def _plain_verb(action: RequestedAction, can: frozenset[str]) -> str:
-    """The plainest verb for an action in the third person, with its side and its tempo."""
+    """The plainest verb for an action in the third person, with where it turns to and its tempo."""
     name = nearest(action.name, can)
     if name is None:
         return ""
     tempo = "" if not action.tempo else "quickly" if action.tempo > 0 else "slowly"
-    side = (action.side or "") if name == "turn" else ""
-    return " ".join(word for word in (inflect(VERBS[name][0])[1], side, tempo) if word)
+    circle = "in circles" if action.way == "circle" else ""
+    side = (action.side or "") if name == "turn" or circle else ""
+    return " ".join(word for word in (inflect(VERBS[name][0])[1], circle, side, tempo) if word)
 
 
 def _who(request: Request) -> str:

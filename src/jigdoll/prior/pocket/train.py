@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.multiprocessing.spawn import spawn
 
+from jigdoll.checkpoint import read_checkpoint, write_checkpoint
 from jigdoll.errors import JigdollError
 from jigdoll.formats.files import write_bytes
 from jigdoll.prior.pocket.data import Recipe, Sample, samples
@@ -29,6 +30,7 @@ from jigdoll.prior.pocket.text import to_ids
 from jigdoll.prior.pocket.vocabulary import Vocabulary, vocabulary_in
 
 BANDS = 5
+CHECKPOINT = "checkpoint.npz"
 CONTRASTED = (0.1, 0.85)
 """Noise levels at which a mistake is told from the right thing: below them a clip needs no words, above them none help.
 Another action can be told at any higher level."""
@@ -207,6 +209,12 @@ def focus(video: Float[Tensor, "batch frames height width 3"]) -> Float[Tensor, 
     return 0.5 * middle / middle.mean() + 0.5 * moving / moving.mean((1, 2), keepdim=True)
 
 
+def _words_of(net: PocketNet) -> str:
+    """What a training belongs to: the words that its network is told."""
+    vocabulary = net.text.vocabulary
+    return "\n".join((*vocabulary.concepts, "", *vocabulary.words))
+
+
 class State:
     """Weights, their average and the optimisers' memories; the same in all processes."""
 
@@ -249,46 +257,28 @@ class State:
                 self.average[name].lerp_(p, 1 - share)
 
     def save(self) -> None:
-        from safetensors.torch import save
-
-        tensors = {f"net.{name}": p.detach() for name, p in self.net.named_parameters()}
-        tensors |= {f"average.{name}": p for name, p in self.average.items()}
-        tensors |= {f"momentum.{i}": p for i, p in enumerate(self.momenta)}
-        for i, entry in self.adam.state_dict()["state"].items():
-            tensors |= {f"adam.{i}.{key}": torch.as_tensor(value) for key, value in entry.items()}
-        facts = {"step": self.step, "seconds": self.seconds, "log": self.log}
-        facts["vocabulary"] = asdict(self.net.text.vocabulary)
-        facts["stages"] = self.stages
-        write_bytes(
-            self.config.out / "checkpoint.safetensors",
-            save({k: v.contiguous() for k, v in tensors.items()}, {"facts": json.dumps(facts)}),
-        )
+        content = {
+            "net": {name: p.detach() for name, p in self.net.named_parameters()},
+            "average": self.average,
+            "momenta": self.momenta,
+            "adam": self.adam.state_dict()["state"],
+            "facts": {name: getattr(self, name) for name in ("step", "seconds", "log", "stages")},
+        }
+        write_checkpoint(self.config.out / CHECKPOINT, content, key=_words_of(self.net))
 
     def load(self) -> None:
-        from safetensors import safe_open
-
-        path = self.config.out / "checkpoint.safetensors"
-        if not path.exists():
+        found = read_checkpoint(self.config.out / CHECKPOINT, key=_words_of(self.net), what="training")
+        if found is None:
             return self.begin()
-        with safe_open(path, "pt") as file:
-            facts = json.loads(file.metadata()["facts"])
-            if vocabulary_in(facts, source=path) != self.net.text.vocabulary:
-                raise JigdollError(f"{path} was trained on other words; give another --out or remove it")
-            tensors = {key: file.get_tensor(key) for key in file.keys()}
         with torch.no_grad():
             for name, p in self.net.named_parameters():
-                p.copy_(tensors[f"net.{name}"])
-                self.average[name].copy_(tensors[f"average.{name}"])
-            for i, momentum in enumerate(self.momenta):
-                momentum.copy_(tensors[f"momentum.{i}"])
-        memory = self.adam.state_dict()
-        for key, value in tensors.items():
-            if key.startswith("adam."):
-                _, i, name = key.split(".")
-                memory["state"].setdefault(int(i), {})[name] = value
-        self.adam.load_state_dict(memory)
-        self.step, self.seconds, self.log = facts["step"], facts["seconds"], facts["log"]
-        self.stages = facts.get("stages", [])
+                p.copy_(found["net"][name])
+                self.average[name].copy_(found["average"][name])
+            for momentum, stored in zip(self.momenta, found["momenta"], strict=True):
+                momentum.copy_(stored)
+        self.adam.load_state_dict(self.adam.state_dict() | {"state": found["adam"]})
+        for name, value in found["facts"].items():
+            setattr(self, name, value)
 
     def enter(self) -> None:
         """Note down the settings from here on, where they are new."""

@@ -8,7 +8,6 @@ truth use `rasterizer_reference`. It can be differentiated once. Opacities are m
 import logging
 import math
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -90,7 +89,7 @@ def _draw(
     from jigdoll.render.rasterizer_cpu import sort as sorting
     from jigdoll.render.rasterizer_cpu import tiles as tiling
 
-    _announce_compilation(tiling.draw_tiles)
+    _announce_compilation()
     images, count = len(views), fields[0].shape[1]
     records = torch.empty(images, count, layout.RECORD).numpy()  # torch aligns to cache lines
     depths, boxes = np.empty((images, count), np.float32), np.empty((images, count), np.int32)
@@ -131,7 +130,6 @@ def _undraw(drawing: _Drawing, g_rgba: np.ndarray, g_depth: np.ndarray) -> list[
     from jigdoll.render.rasterizer_cpu import project as projecting
     from jigdoll.render.rasterizer_cpu import tiles as tiling
 
-    _announce_compilation(tiling.undraw_tiles)
     d = drawing
     sums = torch.empty(int(d.starts[-1]) * layout.SUMS).numpy()  # torch aligns to cache lines
     _on_all_threads(
@@ -215,11 +213,17 @@ if hasattr(os, "register_at_fork"):  # a forked child inherits the pool, but not
 
 
 @cache
-def _announce_compilation(kernel: Callable) -> None:
+def _announce_compilation() -> None:
     """Say why the first call takes its time, unless the machine code is on disk already."""
-    folder = getattr(getattr(kernel, "_cache", None), "cache_path", None)
-    if folder is None or not any(Path(folder).glob(f"rasterizer_cpu_tiles.{kernel.__name__}-*.nbi")):
-        log.warning("compiling the CPU rasterizer: about 10 seconds, once per installation")
+    from jigdoll.render.rasterizer_cpu import tiles
+
+    for kernel in (tiles.draw_tiles, tiles.undraw_tiles):
+        folder = getattr(getattr(kernel, "_cache", None), "cache_path", None)
+        if folder is None or not any(Path(folder).glob(f"*.{kernel.__name__}-*.nbi")):
+            log.warning(
+                "compiling the CPU rasterizer, once per installation: about 10 seconds, a minute on a busy machine"
+            )
+            return
 
 
 def _check_memory(bytes_wanted: int) -> None:

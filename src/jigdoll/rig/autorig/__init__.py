@@ -9,7 +9,7 @@ Three steps, each a function whose result a person can look at and correct befor
 `autorig` runs all three.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from jigdoll.asset.orientation import FrameGuess, guess_frame
 from jigdoll.errors import RigError
 from jigdoll.kinematics import make_skeleton
 from jigdoll.math.transforms import rigid_inverse
+from jigdoll.protocols import Progress, quiet
 from jigdoll.rig.autorig.bones import PlacedJoint
 from jigdoll.rig.autorig.curve import Curve, trace_curve
 from jigdoll.rig.autorig.place import place_joints
@@ -66,21 +67,20 @@ def autorig(
     markers: Mapping[str, Marker] | None = None,
     up: Sequence[float | int] | None = None,
     forward: Sequence[float | int] | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress = quiet,
 ) -> AutoRig:
     """Rig a bare mesh.
 
     `template` names the body plan where the guess is wrong, `joints` is the wished number of joints, `markers` pins
-    joints (by name, in the mesh's own frame) where a hand puts them. `progress` is told each step and the share done.
+    joints (by name, in the mesh's own frame) where a hand puts them.
     """
-    report = progress or (lambda step, share: None)
-    report("finding up, forward and the mirror plane", 0.0)
+    progress(0.0, "finding up, forward and the mirror plane")
     frame = find_frame(mesh, up=up, forward=forward)
-    report("tracing the curve skeleton", 0.2)
+    progress(0.2, "tracing the curve skeleton")
     solid, curve = find_curve(mesh, frame)
-    report("fitting a body plan", 0.8)
+    progress(0.8, "fitting a body plan")
     rig = find_skeleton(frame, solid, curve, mesh=mesh, template=template, joints=joints, markers=markers)
-    report(rig.summary, 1.0)
+    progress(1.0, rig.summary)
     return rig
 
 
