@@ -32,8 +32,9 @@ from jigdoll.motion import resample
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
+from jigdoll.physics.optimise import Window, find_stable_step
 from jigdoll.physics.reference import make_reference
-from jigdoll.physics.track import TrackConfig, _settle, _Window, track
+from jigdoll.physics.track import TrackConfig, track
 from jigdoll.render.draw import contact_sheet
 from jigdoll.render.sheets import overlay
 from jigdoll.rig.retarget import retarget
@@ -262,8 +263,8 @@ def clip_loss(asset: RiggedAsset, motion: Motion) -> tuple[Any, torch.Tensor]:
     """The mean distance to a whole clip, without clipping, as a function of the offsets of its controls."""
     config, bodies = TrackConfig(clip=None), make_bodies(asset)
     reference = make_reference(bodies, asset.skeleton, motion)
-    gains, substeps = _settle(reference, bodies, config, NewtonEngine)
-    window = _Window(reference, bodies, gains, substeps, config, NewtonEngine)
+    gains, substeps = find_stable_step(reference, bodies, config, NewtonEngine)
+    window = Window(reference, bodies, gains, substeps, config, NewtonEngine)
     wished = reference.T_world_body[1:, :, :3, 3].float()
 
     def loss(offsets: torch.Tensor) -> torch.Tensor:

@@ -14,9 +14,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from jigdoll import zoo
-
 if TYPE_CHECKING:
+    from jigdoll import zoo
     from jigdoll.door import animate, judge, load, render, retarget, rig, save, track
 
 __all__ = [
@@ -57,6 +56,8 @@ for _name in ("judge", "render", "rig"):
 
 
 def __getattr__(name: str) -> Any:
+    if name == "zoo":
+        return import_module("jigdoll.zoo")
     if name in _VERBS:
         return getattr(import_module("jigdoll.door"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

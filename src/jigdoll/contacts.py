@@ -25,12 +25,14 @@ IN_PLACE = 0.1
 """A body that travels less than this from end to end stays on the spot [body lengths / s]."""
 LEAST_SPEED = 0.08
 """Slower ground does not run: feet shift their weight [body lengths / s]."""
-AGREEMENT = 0.5
+AGREEMENT = 0.8
 """Feet that are down must agree: this share of their way goes the way of the ground."""
 STILL = 0.3
 """A foot stands while it is slower than this over the ground [body lengths / s] ..."""
-STILL_OF_TRAVEL = 0.5
-"""... or than this share of the body's own speed, whichever is more."""
+EASED = (-1.5, 0.75)
+"""... or while it goes the body's way at these shares of its speed: stances that are eased in and out."""
+ASIDE = 0.5
+"""How fast such a foot may go sideways, as a share of the body's speed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +88,21 @@ def ground_velocity(feet: Feet) -> Float[Tensor, "2"]:
     return mean if speed > LEAST_SPEED * feet.length and agreed > AGREEMENT else zero
 
 
-def find_stances(feet: Feet, *, travel: float = 0.0) -> Bool[Tensor, "frames feet"]:
-    """When each foot stands: its skin is near the level on which it stands and hardly moves over the ground.
+def find_stances(feet: Feet, *, travel: Float[Tensor, "2"] | None = None) -> Bool[Tensor, "frames feet"]:
+    """When each foot stands: its skin is near the level on which it stands and does not swing.
 
-    `travel` is the body's own speed [m/s]: fast bodies have less tidy feet.
+    `travel` is the body's own velocity [m/s], along x and z.
     """
     above = feet.soles[..., 1].amin(-1) - standing_levels(feet)
-    slow = foot_velocities(feet).norm(dim=-1) < max(STILL * feet.length, STILL_OF_TRAVEL * travel)
-    either = torch.cat([slow, slow[-1:]]) & torch.cat([slow[:1], slow])
-    return (above <= NEAR * feet.length) & either
+    velocity = foot_velocities(feet)
+    stays = velocity.norm(dim=-1) < STILL * feet.length
+    if travel is not None and float(travel.norm()) > STILL * feet.length:
+        speed = travel.norm()
+        along = velocity @ travel / speed
+        aside = (velocity.square().sum(-1) - along.square()).clamp_min(0).sqrt()
+        stays = stays | ((along > EASED[0] * speed) & (along < EASED[1] * speed) & (aside < ASIDE * speed))
+    both = torch.cat([stays, stays[-1:]]) & torch.cat([stays[:1], stays])
+    return (above <= NEAR * feet.length) & both
 
 
 def foot_velocities(feet: Feet) -> Float[Tensor, "steps feet 2"]:

@@ -6,6 +6,7 @@ its body can do (`"walk"`). Every function takes both in the same way.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -167,14 +168,27 @@ def track(
     Returns:
         The motion that the bodies performed, with their states, torques and the error that is left.
     """
+    from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
+    from jigdoll.physics.prepare import prepare
 
     asset = open_character(character, fps=fps)
     motion = open_motion(asset, clip, fps=fps, seconds=seconds)
     motion = motion if motion.fps == fps else resample(motion, fps)
     compile_kernels(lambda what: progress(0.0, what))
     saved = None if checkpoint is None else Path(checkpoint)
-    return follow(asset, motion, NewtonEngine, config, checkpoint=saved, progress=progress)
+    ready = prepare(asset, keep=config.loose)
+    done = follow(
+        ready.asset,
+        ready.clip(motion),
+        NewtonEngine,
+        config,
+        bodies=ready.bodies,
+        make_robust=MujocoEngine,
+        checkpoint=saved,
+        progress=progress,
+    )
+    return replace(done, motion=ready.back(done.motion), reference=ready.back(done.reference))
 
 
 def judge(

@@ -43,6 +43,28 @@ def test_a_clip_goes_through_bvh_and_back(fox: Path, tmp_path: Path) -> None:
     assert facts["clips"][0]["travel_m"] == pytest.approx(original["clips"][0]["travel_m"], abs=1e-3)
 
 
+def test_a_clip_goes_onto_another_rig_and_the_report_says_which_limb_took_which(fox: Path, tmp_path: Path) -> None:
+    out = tmp_path / "spider.glb"
+    run = jigdoll("retarget", fox, "zoo:spider", "--out", out, "--json")
+    assert run.returncode == 0, run.stderr
+    facts = json.loads(run.stdout)
+    assert len(facts["matches"]) == 8 and all(match["source"] for match in facts["matches"])
+    assert (facts["clip"], facts["out"]) == ("walk", str(out))
+    assert [clip["name"] for clip in json.loads(jigdoll("inspect", out, "--json").stdout)["clips"]] == ["walk"]
+
+
+def test_limbs_are_mapped_by_name_and_a_wrong_name_writes_nothing(fox: Path, tmp_path: Path) -> None:
+    out = tmp_path / "dog.bvh"
+    run = jigdoll("retarget", fox, "zoo:dog", "--out", out, "--map", "left leg 0=right leg 1", "--json")
+    assert run.returncode == 0, run.stderr
+    took = {match["target"]: match["source"] for match in json.loads(run.stdout)["matches"]}
+    assert took["left leg 0"] == "right leg 1" and out.exists()
+    other = tmp_path / "other.bvh"
+    for wrong, hint in (("left leg 0", "TARGET_LIMB=SOURCE_LIMB"), ("left horn 0=left leg 0", "right leg 1")):
+        run = jigdoll("retarget", fox, "zoo:dog", "--out", other, "--map", wrong)
+        assert run.returncode == 1 and hint in run.stderr and not other.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -116,7 +116,7 @@ def test_a_clip_is_lifted_or_lowered_onto_the_ground(fox, bodies):
     for lift in (0.05, -0.2, 0.0):
         reference = make_reference(bodies, fox.skeleton, standing(fox, lift=lift))
         corners = reference.T_world_body[0, :, None, :3, 3] + bodies.contacts @ reference.T_world_body[0, :, :3, :3].mT
-        assert abs(float(corners[..., 1].min())) < 1e-9
+        assert abs(float(corners[..., 1].min())) < 1e-3 * bodies.length
 
 
 def test_angles_near_the_lock_are_counted_from_the_mean_pose_and_stay_continuous():

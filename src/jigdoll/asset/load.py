@@ -99,7 +99,9 @@ def find_clip(asset: RiggedAsset, name: str | None = None) -> Motion:
         return next(iter(asset.clips.values()))
     if name in asset.clips:
         return asset.clips[name]
-    near = [clip for clip in asset.clips if name.lower() in clip.lower()]
+    # Blender writes ARMATURE|CLIP.
+    near = [clip for clip in asset.clips if clip.rpartition("|")[2].lower() == name.lower()]
+    near = near or [clip for clip in asset.clips if name.lower() in clip.lower()]
     if len(near) == 1:
         return asset.clips[near[0]]
     raise FileFormatError(f"{asset.name}: no clip is called {name!r}; the clips are {', '.join(asset.clips)}")

@@ -12,6 +12,7 @@ from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.prior import prior, prior_info, prior_sample
 from jigdoll.cli.read import read
+from jigdoll.cli.retarget import retarget
 from jigdoll.cli.shared import Json, answering, console, escaped, show_warning
 from jigdoll.cli.track import track
 from jigdoll.cli.zoo import zoo, zoo_list, zoo_make, zoo_sheet
@@ -64,6 +65,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "convert": convert,
     "render": render,
     "rig": rig,
+    "retarget": retarget,
     "skin": skin,
     "splat": splat,
     "judge": judge,

@@ -29,6 +29,9 @@ def track(
     ground: bool = True,
     friction: float = 1.0,
     upright: float = 1.0,
+    loose: tuple[str, ...] = (),
+    in_place: bool = False,
+    robust: bool = True,
     substeps: int | None = None,
     video: Path | None = None,
     html: Path | None = None,
@@ -51,6 +54,9 @@ def track(
         ground: --no-ground simulates without gravity and floor, for what swims or flies.
         friction: Of the floor.
         upright: Strength of the torque that keeps the first body upright, in weights times leg lengths per radian.
+        loose: Joints whose names hold one of these words swing by themselves: ears, tails, straps.
+        in_place: Take the ground speed out again that a clip which walks in place was given.
+        robust: --no-robust leaves out the second engine, which helps with a hand where the first cannot hold the clip.
         substeps: Simulation steps per frame; chosen automatically.
         video: Film the reference beside the simulated body with its ghost: .mp4, .gif, .webp; .png is a contact sheet.
         html: Write a report: the clip before and after, with all numbers of the judge.
@@ -63,12 +69,21 @@ def track(
     from jigdoll.formats.table import FILMS, PAGES, PICTURES, check_target
     from jigdoll.judge.report import write_report
     from jigdoll.motion import resample
+    from jigdoll.physics.config import TrackConfig
+    from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
-    from jigdoll.physics.track import TrackConfig
+    from jigdoll.physics.prepare import prepare
     from jigdoll.physics.track import track as follow
 
     config = TrackConfig(
-        iterations=iterations, paper=paper, ground=ground, friction=friction, upright=upright, substeps=substeps
+        iterations=iterations,
+        paper=paper,
+        ground=ground,
+        friction=friction,
+        upright=upright,
+        loose=loose,
+        in_place=in_place,
+        substeps=substeps,
     )
     if video is not None:
         check_target(video, (*FILMS, *PICTURES))
@@ -80,18 +95,31 @@ def track(
     motion = open_motion(asset, clip, fps=fps, seconds=seconds)
     motion = motion if motion.fps == fps else resample(motion, fps)
     out = Path(f"{asset.name}_tracked.glb") if out is None else out
+    robust = robust and not paper
+    ready = prepare(asset, needs_legs=ground and not robust, keep=loose)
+    motion = ready.clip(motion)
     compile_kernels(lambda text: console(error=True).print(text, highlight=False, markup=False))
     with progress_bar() as progress:
-        done = follow(asset, motion, NewtonEngine, config, checkpoint=resume, progress=progress)
+        done = follow(
+            ready.asset,
+            motion,
+            NewtonEngine,
+            config,
+            bodies=ready.bodies,
+            make_robust=MujocoEngine if robust else None,
+            checkpoint=resume,
+            progress=progress,
+        )
         if video is not None:
             progress(1.0, "filming")
-            _film(video, asset, done)
-        verdict = _verdict(asset, motion, done, friction)
+            _film(video, ready.asset, done)
+        verdict = _verdict(ready.asset, motion, done, friction)
         if html is not None:
-            write_report(html, asset, done.motion, verdict=verdict, losses={"tracking": done.losses}, progress=progress)
+            losses = {"tracking": done.losses} if done.losses else {}
+            write_report(html, ready.asset, done.motion, verdict=verdict, losses=losses, progress=progress)
     with answering(as_json) as answer:
-        written = save(out, asset, [done.motion])
-        error = written_error(written, asset, done)
+        written = save(out, asset, [ready.back(done.motion)])
+        error = written_error(written, asset, ready.back(done.reference), size=done.bodies.length / ready.scale)
         facts = _facts(done, verdict, error)
         answer.add(facts)
         _print(answer, facts)
@@ -106,7 +134,7 @@ def track(
         )
 
 
-def written_error(path: Path, asset: "RiggedAsset", done: "Tracked") -> float:
+def written_error(path: Path, asset: "RiggedAsset", wanted_clip: "Motion", *, size: float) -> float:
     """How far the joints of the clip in a written file are from the clip that was tracked, as a share of the body.
 
     The mean over joints and frames, of what another program would read: what was simulated but cannot be written
@@ -125,16 +153,16 @@ def written_error(path: Path, asset: "RiggedAsset", done: "Tracked") -> float:
         skeleton, clip = row.motion(path, None, 1.0)
     else:  # a file of our own is in our frame, an extended one in that of the original
         source = asset.source if keeps_original(asset, path) else None
-        found = read(path, fps=done.motion.fps)
+        found = read(path, fps=wanted_clip.fps)
         found = transform_asset(found, torch.eye(4) if source is None else source.T_world_file)
         skeleton, clip = found.skeleton, list(found.clips.values())[-1]
     names = [name for name in asset.skeleton.names if name in skeleton.names]
     there, wanted = (
         forward(own, motion.pose)[:, [own.index(name) for name in names], :3, 3]
-        for own, motion in ((skeleton, clip), (asset.skeleton, done.reference))
+        for own, motion in ((skeleton, clip), (asset.skeleton, wanted_clip))
     )
     frames = min(len(there), len(wanted))
-    return float((there[:frames] - wanted[:frames]).norm(dim=-1).mean()) / done.bodies.length
+    return float((there[:frames] - wanted[:frames]).norm(dim=-1).mean()) / size
 
 
 def _film(video: Path, asset: "RiggedAsset", done: "Tracked") -> None:
@@ -163,6 +191,8 @@ def _verdict(asset: "RiggedAsset", motion: "Motion", done: "Tracked", friction: 
 def _facts(done: "Tracked", verdict: "Verdict", error: float) -> dict[str, Any]:
     """The numbers that physics changes, before and after."""
     facts: dict[str, Any] = {"error": error, "bodies": len(done.bodies), "mass": done.bodies.total_mass}
+    facts |= {"path": done.path, "hand": float(done.hand.norm(dim=1).mean()) / (done.bodies.total_mass * 9.81)}
+    facts |= {"notes": list(done.notes)}
     for word, seen in (("before", verdict.reference), ("after", verdict)):
         facts[word] = {key: getattr(seen, key) for key in ("skate_ratio", "penetration", "floating", "angle_jerk")}
         if seen is not None and seen.physical is not None:
@@ -178,6 +208,8 @@ def _print(answer: Answer, facts: dict[str, Any]) -> None:
         after = facts["after"][key]
         table.add_row(key.replace("_", " "), _number(before), _number(after))
     answer.show(table)
+    for note in facts["notes"]:
+        answer.show(note)
 
 
 def _number(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""Real motion that is found by words."""
+"""A memory of real motion that is found by words: segments in limb space, for every kind of body."""

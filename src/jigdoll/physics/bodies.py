@@ -19,6 +19,10 @@ LEAST_SHARE = 0.003
 """Leaf bones with less of the volume than this are carried by their parents, unless they stand on the ground."""
 LEAST_MASS = 0.01
 """No body is lighter than this share of the whole: an explicit integrator pays for light parts with tiny steps."""
+MOST_END = 0.15
+"""No end of the body (a head, a hand with its weapon) is heavier than this share of the whole."""
+FEW = 5
+"""With fewer bodies than this, all of them count as the trunk."""
 LEAST_ROUND = 0.25
 """No principal inertia is smaller than this share of the body's largest one, for the same reason."""
 THIN = 0.004
@@ -88,11 +92,14 @@ class Bodies:
         return float(self.mass.sum())
 
 
-def make_bodies(asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True) -> Bodies:
+def make_bodies(
+    asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True, keep: Sequence[str] = ()
+) -> Bodies:
     """The cuboids of a character, at most about `most`: leaf bones that are too many or too small join their parents.
 
     Mass is density times the mesh's volume, shared out by the cuboids' volumes. A character without legs cannot stand
-    and is refused, unless `needs_legs` is off (a fish in free space).
+    and is refused, unless `needs_legs` is off (a fish in free space). Joints whose names hold a word of `keep` have
+    bodies of their own.
     """
     skeleton = asset.skeleton
     if len(skeleton) < 2:
@@ -113,7 +120,8 @@ def make_bodies(asset: RiggedAsset, *, density: float = DENSITY, most: int = 26,
     if not size > 0:
         raise RigError(f"{asset.name}: there is no flesh to make bodies of; the mesh has no extent")
     fitter = _Fitter(skeleton, T, vertices, dense, _low_joints(skeleton, legs, dense, vertices), size)
-    carriers = _merge(skeleton, fitter, dense, limbs, most=most)
+    own = frozenset(j for j, name in enumerate(skeleton.names) if any(word.lower() in name.lower() for word in keep))
+    carriers = _merge(skeleton, fitter, dense, limbs, most=most, own=own)
     return _assemble(asset, fitter, carriers, legs, density=density, size=size)
 
 
@@ -201,7 +209,15 @@ def _low_joints(skeleton: Skeleton, legs: Sequence[tuple[int, ...]], dense: Tens
     return frozenset(found)
 
 
-def _merge(skeleton: Skeleton, fitter: _Fitter, dense: Tensor, limbs: Sequence[Limb], *, most: int) -> list[int]:
+def _merge(
+    skeleton: Skeleton,
+    fitter: _Fitter,
+    dense: Tensor,
+    limbs: Sequence[Limb],
+    *,
+    most: int,
+    own: frozenset[int] = frozenset(),
+) -> list[int]:
     """The joint that carries each joint: itself, or an ancestor (for joints above the first body: that body).
 
     Joints without flesh go first, then ends of limbs, a left one together with its right one.
@@ -222,6 +238,7 @@ def _merge(skeleton: Skeleton, fitter: _Fitter, dense: Tensor, limbs: Sequence[L
     total = max(sum(volume), 1e-30)
     group = {j: (limb.kind, limb.rank, i) for limb in limbs for i, j in enumerate(limb.joints)}
     steps = {j: i for limb in limbs if limb.kind == "leg" for i, j in enumerate(limb.joints)}
+    kept = {j for limb in limbs if limb.kind == "leg" for j in _down_to_sole(limb, fitter.low)} | own
 
     def ends() -> dict[object, list[int]]:
         alive = {j for j in range(count) if carriers[j] == j}
@@ -236,14 +253,23 @@ def _merge(skeleton: Skeleton, fitter: _Fitter, dense: Tensor, limbs: Sequence[L
         return max(volume[joint] for joint in joints) / total * (4.0 if standing else 1.0)
 
     while True:
-        loose = [js for js in ends().values() if all(j not in steps or steps[j] >= LEG_PARTS for j in js)]
+        loose = [js for js in ends().values() if not kept.intersection(js)]
         least = min(loose, key=share, default=None)
         bodies = sum(carriers[j] == j for j in range(count))
+        if least is None and bodies > most:  # eight legs: their soles after all
+            spare = [js for js in ends().values() if all(steps.get(j, 0) >= LEG_PARTS and j not in own for j in js)]
+            least = min(spare, key=share, default=None)
         if least is None or (share(least) >= LEAST_SHARE and bodies <= most):
             return carriers
         for joint in least:
             into = carriers[parents[joint]]
             carriers = [into if carrier == joint else carrier for carrier in carriers]
+
+
+def _down_to_sole(leg: Limb, low: frozenset[int]) -> tuple[int, ...]:
+    """The joints of a leg that are never merged: the first ones, and on to the first that stands on the ground."""
+    sole = next((place + 1 for place, joint in enumerate(leg.joints) if joint in low), len(leg.joints))
+    return leg.joints[: max(LEG_PARTS, sole)]
 
 
 def _below(skeleton: Skeleton, joint: int, ancestor: int) -> bool:
@@ -270,8 +296,8 @@ def _assemble(
     owners = fitter.owners(carriers)
     boxes, halves = zip(*(fitter.fit(joint, owners) for joint in joints), strict=True)
     half, T_world_box = torch.stack(halves), torch.stack(boxes)
-    mass = _masses(asset, half, density=density)
     parents = [-1 if i == 0 else body[carriers[skeleton.parents[j]]] for i, j in enumerate(joints)]
+    mass = _masses(asset, half, parents, density=density)
     T_body = T[joints]
     T_body_box = rigid_inverse(T_body) @ T_world_box
     above = T_body[[max(p, 0) for p in parents]]
@@ -328,12 +354,26 @@ def _contacts(
     return points
 
 
-def _masses(asset: RiggedAsset, half: Float[Tensor, "bodies 3"], *, density: float) -> Float[Tensor, " bodies"]:
-    """Shares of the whole by volume, none below the least; the whole by the mesh if it is closed, else by cuboids."""
+def _masses(
+    asset: RiggedAsset, half: Float[Tensor, "bodies 3"], parents: Sequence[int], *, density: float
+) -> Float[Tensor, " bodies"]:
+    """Shares of the whole by volume, none below the least; the whole by the mesh if it is closed, else by cuboids.
+
+    Heads of cartoons, and what a hand holds, are hollow: an end of the body weighs no more than a share of the whole.
+    """
     volume = 8 * half.prod(1)
     whole, enclosed = float(volume.sum()), mesh_volume(asset)
     if 0.2 * whole < enclosed < 1.5 * whole:
         whole = enclosed
+    below = volume.clone()
+    for body in range(len(parents) - 1, 0, -1):
+        below[parents[body]] += below[body]
+    ends = below < 1.5 * volume  # little hangs on them: ears on a head
+    ends[0] = False
+    ends &= len(ends) >= FEW
+    for _ in range(8):  # what an end gives up goes to the others
+        share = volume / volume.sum()
+        volume = torch.where(ends & (share > MOST_END), MOST_END * volume.sum(), volume)
     share = (volume / volume.sum()).clamp_min(LEAST_MASS)
     return density * whole * share / share.sum()
 

@@ -25,19 +25,22 @@ def to_motion(
     detail: Motion,
     *,
     name: str | None = None,
+    stiff_feet: bool = True,
 ) -> Motion:
     """The simulated bodies as a clip; joints without a body of their own keep what they do in `detail`.
 
-    Only what is part of a foot does not bend: the simulation stood on it as it is at rest. Loaded joints give way by a
-    hair in the simulation, which a skeleton cannot; the legs take that up, so that feet are where they stood.
+    Only what is part of a foot does not bend (with `stiff_feet`): the simulation stood on it as it is at rest. Loaded
+    joints give way by a hair in the simulation, which a skeleton cannot; the legs take that up, so that feet are where
+    they stood.
     """
     rows = rows.double()
-    turn = _reaching(bodies, rows[..., :3], quaternion_to_matrix(rows[..., 3:7]))
+    turn, _ = reach(bodies, rows[..., :3], quaternion_to_matrix(rows[..., 3:7]), bodies.feet)
     rest, local = skeleton.T_parent_joint.double()[:, :3, :3], quaternion_to_matrix(detail.pose.rotations.double())
     body = {joint: i for i, joint in enumerate(bodies.joints)}
     stiff = {body for foot in bodies.feet for body in foot}
     stiff = [j for j, carrier in enumerate(bodies.carriers) if carrier in stiff and j not in body]
-    local[:, stiff] = torch.eye(3, dtype=torch.float64)
+    if stiff_feet:
+        local[:, stiff] = torch.eye(3, dtype=torch.float64)
     first = bodies.joints[0]
     chain = [first]
     while skeleton.parents[chain[0]] >= 0:
@@ -64,20 +67,27 @@ def to_motion(
     return Motion(pose, detail.fps, detail.name if name is None else name)
 
 
-def _reaching(
-    bodies: Bodies, place: Float[Tensor, "frames bodies 3"], turn: Float[Tensor, "frames bodies 3 3"]
-) -> Float[Tensor, "frames bodies 3 3"]:
-    """The bodies' turns with the bones of each leg turned a little more, so that its foot is where it was simulated.
+def reach(
+    bodies: Bodies,
+    place: Float[Tensor, "frames bodies 3"],
+    turn: Float[Tensor, "frames bodies 3 3"],
+    feet: tuple[tuple[int, ...], ...],
+    *,
+    limbs_follow: bool = False,
+) -> tuple[Float[Tensor, "frames bodies 3 3"], Float[Tensor, "frames bodies 3"]]:
+    """The bodies' turns with the bones of each leg turned a little more, so that its foot comes to its place.
 
     Each step is the smallest change of the bones' directions that moves the foot there (damped least squares); the
-    foot itself keeps its turn.
+    foot itself keeps its turn. Also where the bodies then are, joined at their joints, their mean where it was; with
+    `limbs_follow` the mean of those that are no part of a reaching limb.
     """
     turn = turn.clone()
-    chains = _leg_bones(bodies)
+    chains = _leg_bones(bodies, feet)
+    busy = {body for foot, bones in chains.items() for body in (*bones, foot)}
+    calm = [body for body in range(len(bodies)) if body not in busy or not limbs_follow]
     eye = torch.eye(3, dtype=turn.dtype)
     for _ in range(REACHES):
-        joined = _joined(bodies, turn)
-        joined = joined + (place - joined).mean(1, keepdim=True)
+        joined = _joined(bodies, turn, place, calm)
         for foot, bones in chains.items():
             path = [*bones, foot]
             arms = torch.stack([joined[:, b] - joined[:, a] for a, b in pairwise(path)], 1)
@@ -87,17 +97,17 @@ def _reaching(
             push = torch.linalg.solve(gram, place[:, foot] - joined[:, foot])
             extra = torch.linalg.cross(arms, push[:, None].expand_as(arms))
             turn[:, bones] = quaternion_to_matrix(rotvec_to_quaternion(extra)) @ turn[:, bones]
-    return turn
+    return turn, _joined(bodies, turn, place, calm)
 
 
-def _leg_bones(bodies: Bodies) -> dict[int, list[int]]:
+def _leg_bones(bodies: Bodies, feet: tuple[tuple[int, ...], ...]) -> dict[int, list[int]]:
     """Per foot (its last body) the bodies above it, from the hip down, that carry no other leg."""
-    above = {foot[-1]: _ancestors(bodies, foot[-1]) for foot in bodies.feet}
+    above = {foot[-1]: _ancestors(bodies, foot[-1]) for foot in feet}
     found = {}
     for foot, bones in above.items():
         others = {bone for other, path in above.items() if other != foot for bone in (*path, other)}
         own = [bone for bone in bones if bone not in others and bone != 0]
-        if own:
+        if own and bool((bodies.T_parent_body[[*own[1:], foot], :3, 3].norm(dim=-1) > 1e-6 * bodies.length).any()):
             found[foot] = own
     return found
 
@@ -110,10 +120,13 @@ def _ancestors(bodies: Bodies, body: int) -> list[int]:
     return path
 
 
-def _joined(bodies: Bodies, turn: Float[Tensor, "frames bodies 3 3"]) -> Float[Tensor, "frames bodies 3"]:
-    """Where the bodies are if their joints hold together, with the first one at the origin."""
+def _joined(
+    bodies: Bodies, turn: Float[Tensor, "frames bodies 3 3"], place: Float[Tensor, "frames bodies 3"], calm: list[int]
+) -> Float[Tensor, "frames bodies 3"]:
+    """Where the bodies are if their joints hold together, the mean of the calm ones where their places say."""
     places = [turn.new_zeros(len(turn), 3)]
     for body in range(1, len(bodies)):
         parent = bodies.parents[body]
         places.append(places[parent] + turn[:, parent] @ bodies.T_parent_body[body, :3, 3])
-    return torch.stack(places, 1)
+    joined = torch.stack(places, 1)
+    return joined + (place - joined)[:, calm].mean(1, keepdim=True)

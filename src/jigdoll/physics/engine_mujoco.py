@@ -1,26 +1,49 @@
-"""An independent engine for the same bodies: native MuJoCo, in generalised coordinates, without gradients.
+"""The robust engine for the same bodies: native MuJoCo, in generalised coordinates, implicit, without gradients.
 
-It is the referee of mass, inertia, kinematics and falls, and a second implementation of the socket.
+Joints are balls: there is no lock of axes, and nothing can come apart. Drives are stable proportional-derivative
+controllers: their stiffness acts on where the joint will be after the step, so they cannot explode, however light
+what they drive. It is also the referee of mass, inertia, kinematics and falls for the differentiable engine.
 """
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor
 
 from jigdoll.errors import MissingExtra
-from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_compound, quaternion_to_matrix
+from jigdoll.math.rotations import (
+    compound_to_quaternion,
+    matrix_to_quaternion,
+    quaternion_multiply,
+    quaternion_to_matrix,
+)
 from jigdoll.math.transforms import transform
 from jigdoll.physics.bodies import Bodies
+from jigdoll.physics.chair import Chair
+from jigdoll.physics.controls import between
 from jigdoll.physics.gains import GRAVITY, Gains
 from jigdoll.physics.reference import local_rotations
+from jigdoll.physics.robust import Performance, Plan
+
+TOUCH = 1e-3
+"""Radius of the balls that stand for points of skin [body lengths]; they lie inside and end at the skin."""
+ARMATURE = 1e-3
+"""Inertia that each joint has for itself, as a share of the whole body's: keeps bare links from being massless."""
+HAND_REACH = 0.02
+"""The hand pulls with all its strength where the centre of mass is so far from the clip's [body lengths]."""
+FASTEST = 1e4
+"""A body that moves faster [lengths / s] has exploded."""
 
 
 class MujocoEngine:
     """Steps the bodies of one character with MuJoCo; states and controls as in the differentiable engine.
 
-    There are no anchors in its states: MuJoCo solves friction itself. The upright help is left out.
+    There are no anchors in its states: MuJoCo solves friction itself. It has no joint limits: its drives stop where
+    they aim.
     """
 
     def __init__(
@@ -33,22 +56,27 @@ class MujocoEngine:
         neutral: Float[Tensor, "bodies 3 3"] | None = None,
         limits: Float[Tensor, "bodies 3 2"] | None = None,
         drives: bool = True,
+        chair: Chair | None = None,
     ) -> None:
         try:
             import mujoco
         except ImportError as error:
             raise MissingExtra("the MuJoCo engine", "physics") from error
-        self.bodies, self.gains, self.clip = bodies, gains, None
-        self.neutral = torch.eye(3, dtype=torch.float64).expand(len(bodies), 3, 3) if neutral is None else neutral
-        self.limits = limits
         self._mujoco: Any = mujoco
-        self.model: Any = self._mujoco.MjModel.from_xml_string(self._xml(ground, gravity, drives))
+        self._mujoco.set_mju_user_warning(lambda message: None)  # else it writes a log file into the working folder
+        self.bodies, self.gains, self.clip, self.limits = bodies, gains, None, limits
+        self.neutral = torch.eye(3, dtype=torch.float64).expand(len(bodies), 3, 3) if neutral is None else neutral
+        self._gravity = np.array([0.0, -GRAVITY if gravity else 0.0, 0.0])
+        self.model: Any = self._mujoco.MjModel.from_xml_string(self._xml(ground, drives, chair))
         self.data: Any = self._mujoco.MjData(self.model)
-        self._drives = drives
-        # MuJoCo numbers depth first; the joint "i_0" is the first of body i.
-        first = [self.model.joint(f"{i}_0").id for i in range(1, len(bodies))]
-        self._q = (self.model.jnt_qposadr[first][:, None] + range(3)).flatten()
-        self._v = (self.model.jnt_dofadr[first][:, None] + range(3)).flatten()
+        # MuJoCo numbers depth first.
+        self._body = np.array([self.model.body(str(i)).id for i in range(len(bodies))])
+        order = np.array([self.model.joint(str(i)).id for i in range(1, len(bodies))], dtype=int)
+        self._q = self.model.jnt_qposadr[order][:, None] + np.arange(4)
+        self._v = self.model.jnt_dofadr[order][:, None] + np.arange(3)
+        rates = drives * gains.target_kd.mean(1).numpy(), drives * gains.target_ke.mean(1).numpy()
+        self._kd, self._ke = rates[0][1:, None], rates[1][1:, None]
+        self.set_help(upright=float(drives))
 
     @property
     def dofs(self) -> int:
@@ -67,97 +95,196 @@ class MujocoEngine:
         return state.unflatten(-1, (len(self.bodies), 13))
 
     def set_help(self, *, upright: float = 1.0, heading: float = 1.0) -> None:
-        """Nothing to set: this engine gives no help."""
+        """Scale the torque that turns the first body upright, and how much of it also turns its heading."""
+        g = self.gains
+        self._up_ke = upright * g.upright_ke * np.array([1.0, heading, 1.0])
+        self._up_kd = min(upright, 1.0) ** 0.5 * g.upright_kd
+        # Damping of drives and help is implicit: MuJoCo takes it at the end of the step.
+        self.model.dof_damping[3:6] = self._up_kd + g.dt * self._up_ke.max()
+        self.model.dof_damping[self._v] = np.repeat(self._kd + g.dt * self._ke, 3, 1)
 
     def step(self, state: Float[Tensor, " state"], controls: Float[Tensor, "substeps dofs"]) -> Float[Tensor, " state"]:
         """Advance by a chunk of substeps."""
         self._put(self.rows(state).double())
-        for row in controls[:, 7:].double().numpy():
-            if self._drives:
-                self.data.ctrl[:] = row
-            self._mujoco.mj_step(self.model, self.data)
-        return self._get().flatten()
+        self.model.opt.gravity[:] = self._gravity
+        angles = controls[:, 7:].double().unflatten(-1, (len(self.bodies) - 1, 3))
+        local = compound_to_quaternion(angles, self.bodies.axes[1:])
+        turns = quaternion_multiply(matrix_to_quaternion(self.neutral[1:]).expand_as(local), local)
+        none, still = np.zeros((len(self.bodies) - 1, 3)), np.zeros(3)
+        for aims, first in zip(turns.numpy(), controls[:, 3:7].double().numpy(), strict=True):
+            self._mujoco.mj_step1(self.model, self.data)
+            self._drive(aims, none, none)
+            self._help(first, still)
+            self._mujoco.mj_step2(self.model, self.data)
+        self._mujoco.mj_forward(self.model, self.data)
+        return torch.from_numpy(self._get()).flatten()
+
+    def perform(self, plan: Plan) -> Performance:
+        """Roll out a whole plan from its first frame; it ends early where the bodies explode."""
+        b, d, model, mujoco = self.bodies, self.data, self.model, self._mujoco
+        substeps = max(1, round(1 / (plan.fps * self.gains.dt)))
+        self.set_help(upright=plan.upright)
+        tracks = _Tracks(plan, substeps)
+        rows, torques = np.zeros((len(plan.aims), len(b), 13)), np.zeros((len(plan.aims), len(b), 3))
+        hand = np.zeros((len(plan.aims), 6))
+        self._put(self.rows(self.start(plan.T_world_body[0], plan.twists[0])))
+        rows[0] = self._get()
+        weight = b.total_mass
+        for frame in range(1, len(plan.aims)):
+            for k in range((frame - 1) * substeps, frame * substeps):
+                mujoco.mj_step1(model, d)
+                torques[frame, 1:] += self._drive(tracks.aims[k], tracks.rates[k], tracks.torques[k])
+                hand[frame, 3:] += self._help(tracks.first[k], tracks.spin[k])
+                pull = self._pull(tracks.centre[k], tracks.way[k], plan.hand * GRAVITY) if plan.hand else 0.0
+                hand[frame, :3] += weight * pull
+                model.opt.gravity[:] = self._gravity + pull
+                mujoco.mj_step2(model, d)
+            mujoco.mj_forward(model, d)
+            rows[frame] = self._get()
+            if not np.isfinite(rows[frame]).all() or np.abs(rows[frame, :, 7:10]).max() > FASTEST * b.length:
+                return Performance(*map(torch.from_numpy, (rows[:frame], torques[:frame], hand[:frame])))
+        found = (rows, torques / substeps, hand / substeps)
+        return Performance(*map(torch.from_numpy, found))
 
     def pose(self, first: Float[Tensor, "7"], angles: Float[Tensor, "bodies 3"]) -> Float[Tensor, "bodies 3"]:
         """Set the first body's place and quaternion and all compound angles; where the bodies' frames then are."""
-        self.data.qpos[:7] = first.numpy()
-        self.data.qpos[self._q] = angles[1:].flatten().numpy()
-        self._mujoco.mj_forward(self.model, self.data)
-        return self._get()[:, :3]
+        turns = quaternion_multiply(
+            matrix_to_quaternion(self.neutral), compound_to_quaternion(angles, self.bodies.axes)
+        )
+        self._place(first, turns)
+        return torch.from_numpy(self._get()[:, :3])
 
-    def _xml(self, ground: bool, gravity: bool, drives: bool) -> str:
-        """The bodies as MJCF: a hinge per compound axis, the first one outermost."""
+    def _drive(self, aims: ndarray, rates: ndarray, torques: ndarray) -> ndarray:
+        """Give all joints their torques; what the drives do besides the torques that the plan asks for."""
+        d = self.data
+        q = d.qpos[self._q]
+        w, x, y, z = q[:, 0], q[:, 1], q[:, 2], q[:, 3]
+        W, X, Y, Z = aims[:, 0], aims[:, 1], aims[:, 2], aims[:, 3]
+        # The vector part of inverse(q) * aim, twice, on the shorter way: the turn that is left, in the body's frame.
+        off = np.stack([w * X - x * W - y * Z + z * Y, w * Y + x * Z - y * W - z * X, w * Z - x * Y + y * X - z * W], 1)
+        off *= np.where(w * W + x * X + y * Y + z * Z < 0, -2.0, 2.0)[:, None]
+        pull = self._ke * off
+        damping = self._kd + self.gains.dt * self._ke
+        d.qfrc_applied[self._v] = torques + pull + damping * rates
+        return pull + self._kd * (rates - d.qvel[self._v])
+
+    def _help(self, first: ndarray, spin: ndarray) -> ndarray:
+        """Turn the first body towards a wished quaternion; the torque in the world."""
+        d = self.data
+        q, R = d.qpos[3:7], d.xmat[self._body[0]].reshape(3, 3)
+        off = np.zeros(4)
+        self._mujoco.mju_negQuat(off, q)
+        self._mujoco.mju_mulQuat(off, first, off)
+        torque = self._up_ke * (2 * off[1:] * (1.0 if off[0] >= 0 else -1.0))
+        damping = self.model.dof_damping[3]
+        d.qfrc_applied[3:6] = R.T @ (torque + damping * spin)
+        return torque + self._up_kd * (spin - R @ d.qvel[3:6])
+
+    def _pull(self, centre: ndarray, way: ndarray, most: float) -> ndarray:
+        """The acceleration of all bodies alike with which the hand brings the centre of mass back."""
+        self._mujoco.mj_subtreeVel(self.model, self.data)
+        at = self._body[0]
+        off, slip = centre - self.data.subtree_com[at], way - self.data.subtree_linvel[at]
+        stiffness = most / (HAND_REACH * self.bodies.length)
+        pull = stiffness * off + 2 * math.sqrt(stiffness) * slip  # critically damped
+        return pull * min(1.0, most / max(float(np.linalg.norm(pull)), 1e-12))
+
+    def _xml(self, ground: bool, drives: bool, chair: Chair | None) -> str:
+        """The bodies as MJCF."""
         b, children = (
             self.bodies,
             [[i for i, p in enumerate(self.bodies.parents) if p == k] for k in range(len(self.bodies))],
         )
-
-        def joint(i: int, k: int) -> str:
-            bound = "" if self.limits is None else f' limited="true" range="{_words(self.limits[i, k])}"'
-            return f'<joint name="{i}_{k}" axis="{_words(b.axes[i, :, k])}"{bound}/>'
+        radius = TOUCH * b.length
+        armature = ARMATURE * b.total_mass * (0.1 * b.length) ** 2 if drives else 0.0
 
         def body(i: int) -> str:
             T = b.T_parent_body[i]
-            place, turn = _words(T[:3, 3]), _words(matrix_to_quaternion(T[:3, :3] @ self.neutral[i]))
-            if i == 0:
-                joints = "<freejoint/>"
-            else:
-                joints = "".join(joint(i, k) for k in range(3))
+            joint = f'<joint name="{i}" type="ball" armature="{armature!r}"/>' if i else "<freejoint/>"
             I = b.inertia[i]
             full = _words(torch.stack([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]))
             inertial = f'<inertial pos="{_words(b.com[i])}" mass="{float(b.mass[i])!r}" fullinertia="{full}"/>'
-            box = f'pos="{_words(b.com[i])}" quat="{_words(matrix_to_quaternion(b.T_body_box[i, :3, :3]))}"'
-            # Cuboids meet the ground only, as in the paper.
-            geom = f'<geom type="box" size="{_words(b.half[i])}" {box} contype="1" conaffinity="2"/>'
+            skin = "".join(f'<geom pos="{_words(p)}" {touches(i)}/>' for p in _inside(b.contacts[i], b.com[i], radius))
             inside = "".join(body(child) for child in children[i])
-            return f'<body name="{i}" pos="{place}" quat="{turn}">{joints}{inertial}{geom}{inside}</body>'
+            where = f'pos="{_words(T[:3, 3])}" quat="{_words(matrix_to_quaternion(T[:3, :3]))}"'
+            return f'<body name="{i}" {where}>{joint}{inertial}{skin}{inside}</body>'
 
-        floor = '<geom type="plane" size="0 0 1" zaxis="0 1 0" contype="2" conaffinity="1"/>' if ground else ""
-        motors = ""
-        for i in range(1, len(b)) if drives else ():
-            for k in range(3):
-                ke, kd = float(self.gains.target_ke[i, k]), float(self.gains.target_kd[i, k])
-                motors += f'<general joint="{i}_{k}" gainprm="{ke!r}" biastype="affine" biasprm="0 {-ke!r} {-kd!r}"/>'
-        down = f"0 {-GRAVITY if gravity else 0.0} 0"
+        def touches(i: int) -> str:
+            # Skin meets the ground only, as in the paper; a seat meets what sits on it.
+            return f'contype="{5 if chair is not None and i in chair.bodies else 1}" conaffinity="0"'
+
+        floor = '<geom type="plane" size="0 0 1" zaxis="0 1 0" contype="0" conaffinity="1"/>' if ground else ""
+        if chair is not None:
+            floor += (
+                f'<geom type="box" size="{_words(chair.half)}" pos="{_words(chair.centre)}" '
+                'contype="0" conaffinity="4"/>'
+            )
+        give = max(3 * self.gains.dt, 0.006)
         return (
             '<mujoco><compiler angle="radian" autolimits="false" boundmass="0" inertiafromgeom="false"/>'
-            f'<option timestep="{self.gains.dt!r}" gravity="{down}" integrator="implicitfast"/>'
-            f'<default><geom friction="{self.gains.friction} 0.005 0.0001"/></default>'
-            f"<worldbody>{floor}{body(0)}</worldbody><actuator>{motors}</actuator></mujoco>"
+            f'<option timestep="{self.gains.dt!r}" integrator="implicitfast" cone="elliptic" impratio="5">'
+            '<flag autoreset="disable"/></option>'
+            f'<default><geom type="sphere" size="{radius!r}" friction="{self.gains.friction} 0.005 0.0001" '
+            f'solref="{give!r} 1" condim="3"/></default>'
+            f"<worldbody>{floor}{body(0)}</worldbody></mujoco>"
         )
 
     def _put(self, rows: Float[Tensor, "bodies 13"]) -> None:
         """Maximal to generalised coordinates."""
         b, d = self.bodies, self.data
         R = quaternion_to_matrix(rows[:, 3:7])
-        T = transform(R, rows[:, :3])
-        local = self.neutral.mT @ local_rotations(b, T[None])[0]
-        angles = quaternion_to_compound(matrix_to_quaternion(local), b.axes)
         parents = [max(p, 0) for p in b.parents]
-        frame = R[parents] @ b.T_parent_body[:, :3, :3] @ self.neutral @ b.axes
-        c, s = angles[:, 0].cos()[:, None], angles[:, 0].sin()[:, None]
-        axes = torch.stack([frame[:, :, 0], c * frame[:, :, 1] + s * frame[:, :, 2], (R @ b.axes)[:, :, 2]], -1)
         spin = rows[:, 10:]
-        rates = torch.linalg.solve(axes, (spin - spin[parents])[..., None])[..., 0]
-        arm = R[0] @ b.com[0]
-        origin = rows[0, 7:10] - torch.linalg.cross(spin[0], arm)
+        rates = (R.mT @ (spin - spin[parents])[..., None])[..., 0]
+        origin = rows[0, 7:10] - torch.linalg.cross(spin[0], R[0] @ b.com[0])
         d.qvel[:6] = torch.cat([origin, R[0].T @ spin[0]]).numpy()
-        d.qvel[self._v] = rates[1:].flatten().numpy()
-        self.pose(rows[0, :7], angles)
+        d.qvel[self._v] = rates[1:].numpy()
+        d.qacc_warmstart[:] = 0
+        d.time = 0
+        T = transform(R, rows[:, :3])
+        self._place(rows[0, :7], matrix_to_quaternion(local_rotations(b, T[None])[0]))
 
-    def _get(self) -> Float[Tensor, "bodies 13"]:
+    def _place(self, first: Float[Tensor, "7"], turns: Float[Tensor, "bodies 4"]) -> None:
+        self.data.qpos[:7] = first.numpy()
+        self.data.qpos[self._q] = turns[1:].numpy()
+        self._mujoco.mj_forward(self.model, self.data)
+
+    def _get(self) -> Float[ndarray, "bodies 13"]:
         """Generalised to maximal coordinates."""
-        import numpy as np
+        d, body = self.data, self._body
+        spin = d.cvel[body, :3]
+        # MuJoCo's velocities are about the centre of the whole tree.
+        arm = d.xipos[body] - d.subtree_com[body[0]]
+        return np.concatenate([d.xpos[body], d.xquat[body], d.cvel[body, 3:] + np.cross(spin, arm), spin], 1)
 
-        mujoco, d = self._mujoco, self.data
-        mujoco.mj_forward(self.model, d)
-        rows = np.zeros((len(self.bodies), 13))
-        speed = np.zeros(6)
-        for i in range(len(self.bodies)):
-            place = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_BODY, str(i))
-            mujoco.mj_objectVelocity(self.model, d, mujoco.mjtObj.mjOBJ_BODY, place, speed, 0)
-            rows[i] = np.concatenate([d.xpos[place], d.xquat[place], speed[3:], speed[:3]])
-        return torch.from_numpy(rows)
+
+class _Tracks:
+    """A plan at every simulation step."""
+
+    def __init__(self, plan: Plan, substeps: int) -> None:
+        joints = plan.aims.shape[1]
+        turns = _continuous(torch.cat([matrix_to_quaternion(plan.T_world_body[:, :1, :3, :3]), plan.aims[:, 1:]], 1))
+        rows = torch.nn.functional.normalize(between(turns.flatten(1), substeps).unflatten(1, (joints, 4)), dim=-1)
+        self.first, self.aims = rows[:, 0].numpy(), rows[:, 1:].numpy()
+
+        def spread(values: Tensor) -> ndarray:
+            return between(values.flatten(1), substeps).unflatten(1, values.shape[1:]).numpy()
+
+        self.rates = spread(plan.rates)[:, 1:]
+        self.torques = np.repeat(plan.torques[1:, 1:].numpy(), substeps, 0)
+        self.spin, self.centre, self.way = (spread(v) for v in (plan.twists[:, 0, 3:], plan.centre, plan.way))
+
+
+def _continuous(q: Float[Tensor, "frames n 4"]) -> Float[Tensor, "frames n 4"]:
+    """Quaternions whose signs do not flip from frame to frame."""
+    flips = torch.where((q[1:] * q[:-1]).sum(-1) < 0, -1.0, 1.0).to(q.dtype).cumprod(0)
+    return torch.cat([q[:1], q[1:] * flips[..., None]])
+
+
+def _inside(points: Float[Tensor, "n 3"], com: Float[Tensor, "3"], radius: float) -> Float[Tensor, "n 3"]:
+    """The points, moved towards the middle by a radius."""
+    way = com - points
+    return points + way * (radius / way.norm(dim=-1, keepdim=True).clamp_min(radius))
 
 
 def _words(values: Tensor) -> str:

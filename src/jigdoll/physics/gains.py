@@ -1,7 +1,7 @@
 """How stiff everything is: from mass, inertia and step size, so that an explicit integrator stays stable."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -10,6 +10,8 @@ from torch import Tensor
 from jigdoll.physics.bodies import Bodies
 
 GRAVITY = 9.81
+QUICK = 8.0
+"""How fast drives swing what hangs on them, where the integrator allows it [1/s]."""
 LONGEST_LAG = 0.04
 """A drive's damping over its stiffness [s]: how far it may lag behind a steady motion."""
 
@@ -64,21 +66,8 @@ def choose_gains(bodies: Bodies, dt: float, stiffness: Stiffness = Stiffness()) 
     """
     w_attach, w_turn, w_corner = _inverse_masses(bodies)
     weight = bodies.total_mass * GRAVITY
-    lever = 0.5 * bodies.leg_length
-    below = _subtree_mass(bodies)
-    share = (below / bodies.total_mass).clamp_min(0.15)
-    on_leg = torch.zeros(len(bodies), dtype=torch.bool)
-    for foot in bodies.feet:
-        joint = foot[-1]
-        while bodies.parents[joint] >= 0 and float(below[joint]) < 0.4 * bodies.total_mass:
-            on_leg[joint] = True
-            joint = bodies.parents[joint]
-    share = torch.where(on_leg, torch.ones_like(share), share)
-    wanted = (share * weight * lever / stiffness.sag)[:, None].expand(-1, 3)
-    target_ke = torch.minimum(wanted, 0.2 / (w_turn * dt**2))
-    # Over half of critical damping for all that hangs on a joint; a leg carries the rest of the body as well.
-    hanging = torch.where(on_leg[:, None], math.inf, 1.2 * torch.sqrt(target_ke * _subtree_inertia(bodies)))
-    target_kd = torch.minimum(torch.minimum(0.4 / (w_turn * dt), hanging), LONGEST_LAG * target_ke)
+    target_ke, target_kd = _drives(bodies, stiffness, most=0.2 / (w_turn * dt**2))
+    target_kd = torch.minimum(0.4 / (w_turn * dt), target_kd)
     ground_ke = torch.minimum(
         torch.full_like(w_corner, weight / (2 * stiffness.sink * bodies.length)), 0.5 / (w_corner * dt**2)
     )
@@ -100,6 +89,43 @@ def choose_gains(bodies: Bodies, dt: float, stiffness: Stiffness = Stiffness()) 
         upright_ke=room,
         upright_kd=min(0.2 * float(torch.linalg.eigvalsh(bodies.inertia[0]).min()) / dt, (room * inertia) ** 0.5),
     )
+
+
+def ideal_gains(bodies: Bodies, dt: float, *, friction: float = 1.0) -> Gains:
+    """Gains for an implicit integrator: drives as stiff as load and inertia ask, whatever the step.
+
+    A blow that lasts a tenth of a second needs drives that follow at `QUICK`, whatever hangs on them.
+    """
+    stiffness = Stiffness(friction=friction)
+    ke, kd = _drives(bodies, stiffness, most=math.inf)
+    inertia = subtree_inertia(bodies)
+    ke = torch.maximum(ke, (2 * math.pi * QUICK) ** 2 * inertia)
+    kd = torch.maximum(kd, 1.2 * torch.sqrt(ke * inertia))
+    room = bodies.total_mass * GRAVITY * bodies.leg_length * stiffness.upright
+    about = float(bodies.total_mass * (0.3 * bodies.length) ** 2)
+    bounds = choose_gains(bodies, dt, stiffness)
+    return replace(bounds, target_ke=ke, target_kd=kd, upright_ke=room, upright_kd=(room * about) ** 0.5)
+
+
+def _drives(
+    bodies: Bodies, stiffness: Stiffness, *, most: Float[Tensor, "bodies 3"] | float
+) -> tuple[Float[Tensor, "bodies 3"], Float[Tensor, "bodies 3"]]:
+    """Stiffness and damping of the joints' drives: what the load asks, or the most that is allowed."""
+    weight = bodies.total_mass * GRAVITY
+    lever = 0.5 * bodies.leg_length
+    below = _subtree_mass(bodies)
+    share = (below / bodies.total_mass).clamp_min(0.15)
+    on_leg = torch.zeros(len(bodies), dtype=torch.bool)
+    for foot in bodies.feet:
+        joint = foot[-1]
+        while bodies.parents[joint] >= 0 and float(below[joint]) < 0.4 * bodies.total_mass:
+            on_leg[joint] = True
+            joint = bodies.parents[joint]
+    share = torch.where(on_leg, torch.ones_like(share), share)
+    ke = (share * weight * lever / stiffness.sag)[:, None].expand(-1, 3).clamp(max=most)
+    # Over half of critical damping for all that hangs on a joint; a leg carries the rest of the body as well.
+    hanging = torch.where(on_leg[:, None], math.inf, 1.2 * torch.sqrt(ke * subtree_inertia(bodies)))
+    return ke, torch.minimum(hanging, LONGEST_LAG * ke)
 
 
 def _inverse_masses(
@@ -136,7 +162,7 @@ def _subtree_mass(bodies: Bodies) -> Float[Tensor, " bodies"]:
     return below
 
 
-def _subtree_inertia(bodies: Bodies) -> Float[Tensor, "bodies 3"]:
+def subtree_inertia(bodies: Bodies) -> Float[Tensor, "bodies 3"]:
     """Inertia at rest of all that hangs on each joint, about each of its axes [kg m^2]."""
     T = [bodies.T_parent_body[0]]
     for body in range(1, len(bodies)):

@@ -24,8 +24,8 @@ from jigdoll.math.rotations import (
 from jigdoll.math.transforms import apply
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.gains import GRAVITY
-from jigdoll.physics.reference import in_double
-from jigdoll.types import Motion, Pose, Skeleton
+from jigdoll.physics.reference import in_double, nearest_rigid, pose_in_double
+from jigdoll.types import Motion, Skeleton
 
 TOUCH = 0.008
 """Corners nearer to the ground than this share of the length can be pushed by it."""
@@ -60,8 +60,7 @@ def physical_verdict(
     bodies: Bodies, skeleton: Skeleton, motion: Motion, *, friction: float = 1.0, ground: float = 0.0
 ) -> PhysicalVerdict:
     """Measure a clip of at least four frames; `ground` is the floor's height [m]."""
-    pose = Pose(motion.pose.root.double(), motion.pose.rotations.double())
-    T = forward(in_double(skeleton), pose)[:, list(bodies.joints)]
+    T = nearest_rigid(bodies, forward(in_double(skeleton), pose_in_double(motion.pose))[:, list(bodies.joints)])
     T[..., 1, 3] -= ground
     found = _inverse_dynamics(bodies, T, motion.fps, friction=friction)
     total, standing, M = found.total, found.standing, bodies.total_mass * GRAVITY
@@ -83,6 +82,15 @@ def physical_verdict(
         transport=work / (M * way) if way > 0.02 * bodies.length else float("inf"),
         fell=has_fallen(bodies, T),
     )
+
+
+def root_residuals(
+    bodies: Bodies, T_world_body: Float[Tensor, "frames bodies 4 4"], fps: float, *, friction: float
+) -> tuple[Float[Tensor, "inner 3"], Float[Tensor, "inner 3"]]:
+    """Force [N] and torque about the centre of mass [N m] that no contact can give, at all but the end frames."""
+    found = _inverse_dynamics(bodies, T_world_body, fps, friction=friction)
+    residual = found.total - found.contact.sum(1)
+    return residual[:, :3], residual[:, 3:] - torch.linalg.cross(found.middle, residual[:, :3])
 
 
 def joint_torques(

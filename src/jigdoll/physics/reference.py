@@ -2,12 +2,13 @@
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.contacts import Feet, standing_levels
 from jigdoll.errors import JigdollError, RepairWarning
 from jigdoll.kinematics import forward
 from jigdoll.math.rotations import (
@@ -18,7 +19,7 @@ from jigdoll.math.rotations import (
     quaternion_to_matrix,
     quaternion_to_rotvec,
 )
-from jigdoll.math.transforms import apply, transform
+from jigdoll.math.transforms import apply, polar, transform
 from jigdoll.physics.bodies import Bodies
 from jigdoll.types import Motion, Pose, Skeleton
 
@@ -27,6 +28,11 @@ LEAP = 0.12
 NEAR_LOCK = 1.1
 """Where the middle angle of a joint goes beyond this [rad], its angles are counted from its mean pose instead."""
 
+OWN_TURN = 0.3
+"""How much a body's own turn in a clip counts against where its joints are, when the clip moves joints apart."""
+
+UNEVEN = 0.02
+"""Levels of feet that differ by less than this are one ground [body lengths]."""
 FREE = 1e3
 """A limit that no joint meets [rad]."""
 
@@ -69,8 +75,10 @@ def check_clip(skeleton: Skeleton, motion: Motion) -> Motion:
     scaled = pose.scales is not None and float((pose.scales - 1).abs().max()) > 1e-4
     if loose or scaled:
         what = " and ".join(word for word, on in (("moves joints apart", loose), ("scales joints", scaled)) if on)
-        warnings.warn(f"clip {name!r} {what}: rigid bodies cannot, that part is left out", RepairWarning, stacklevel=3)
-    return _without_false_start(Motion(Pose(pose.root, pose.rotations), motion.fps, name))
+        warnings.warn(
+            f"clip {name!r} {what}: rigid bodies cannot, they follow as near as they can", RepairWarning, stacklevel=3
+        )
+    return _without_false_start(motion)
 
 
 def _without_false_start(motion: Motion) -> Motion:
@@ -84,24 +92,80 @@ def _without_false_start(motion: Motion) -> Motion:
         RepairWarning,
         stacklevel=4,
     )
-    pose = Pose(torch.cat([root[1:2], root[1:]]), torch.cat([q[1:2], q[1:]]))
+    order = torch.arange(len(motion)).clamp_min(1)
+    more = (motion.pose.offsets, motion.pose.scales)
+    pose = Pose(root[order], q[order], *(None if part is None else part[order] for part in more))
     return Motion(pose, motion.fps, motion.name)
 
 
 def make_reference(bodies: Bodies, skeleton: Skeleton, motion: Motion, *, ground: bool = True) -> Reference:
-    """The clip as the bodies see it."""
-    pose = Pose(motion.pose.root.double(), motion.pose.rotations.double())
-    T = forward(in_double(skeleton), pose)[:, list(bodies.joints)]
+    """The clip as the bodies see it: where they are in it, as near as joints that hold together allow."""
+    T = nearest_rigid(bodies, forward(in_double(skeleton), pose_in_double(motion.pose))[:, list(bodies.joints)])
     lift = 0.0
     if ground:
-        low = apply(T, bodies.contacts.expand(len(T), -1, -1, -1))[..., 1].flatten(1).amin(1)
-        lift = -float(torch.quantile(low, 0.1))
+        lift = -_ground_level(bodies, T, motion.fps)
         T = T.clone()
         T[..., 1, 3] += lift
-    local = local_rotations(bodies, T)
-    neutral, angles = _angles(bodies, local)
-    limits = _limits(bodies, neutral, angles)
-    return Reference(motion.fps, T, neutral, angles, twists(bodies, T, motion.fps), limits, lift)
+    neutral = torch.eye(3, dtype=T.dtype).expand(len(bodies), 3, 3)
+    angles = torch.zeros(len(T), len(bodies), 3, dtype=T.dtype)
+    bare = Reference(motion.fps, T, neutral, angles, twists(bodies, T, motion.fps), bodies.limits, lift)
+    return with_angles(bodies, bare)
+
+
+def feet_of(
+    bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: float, feet: tuple[tuple[int, ...], ...]
+) -> Feet:
+    """These feet in a clip; feet of fewer bodies than others repeat their last one."""
+    places = apply(T, bodies.contacts.expand(len(T), -1, -1, -1))
+    most = max(len(foot) for foot in feet)
+    soles = [places[:, [*foot, *[foot[-1]] * (most - len(foot))]].flatten(1, 2) for foot in feet]
+    return Feet(T[:, [foot[-1] for foot in feet], :3, 3], torch.stack(soles, 1), fps, bodies.length)
+
+
+def _ground_level(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: float) -> float:
+    """The height of the ground under a clip [m]: what feet stand on, or, where it is lower, what the body lies on."""
+    low = apply(T, bodies.contacts.expand(len(T), -1, -1, -1))[..., 1].amin(-1)
+    if not bodies.feet:
+        return float(torch.quantile(low.amin(1), 0.1))
+    levels = standing_levels(feet_of(bodies, T, fps, bodies.feet))
+    level = float(levels[levels <= levels.min() + UNEVEN * bodies.length].mean())
+    feet = {body for foot in bodies.feet for body in foot}
+    others = [body for body in range(len(bodies)) if body not in feet and (body in bodies.parents or not body)]
+    lies = float(low[:, others].amin(1).median()) if others else level
+    return lies if lies < level - UNEVEN * bodies.length else level
+
+
+def with_angles(bodies: Bodies, reference: Reference) -> Reference:
+    """The reference with the joints' angles and limits as its places have them."""
+    neutral, angles = _angles(bodies, local_rotations(bodies, reference.T_world_body))
+    return replace(reference, neutral=neutral, angles=angles, limits=_limits(bodies, neutral, angles))
+
+
+def nearest_rigid(
+    bodies: Bodies, T_world_joint: Float[Tensor, "frames bodies 4 4"]
+) -> Float[Tensor, "frames bodies 4 4"]:
+    """The bodies, joined at their joints, as near as they come to a clip whose joints move apart or are scaled.
+
+    From the first body outwards each one turns so that the joints which it carries come nearest to where the clip has
+    them, from where the body itself came to be; what these leave open follows the clip's own turn. A clip of rigid
+    bones stays exactly what it is.
+    """
+    R, place = polar(T_world_joint[..., :3, :3])[0], T_world_joint[..., :3, 3]
+    children: list[list[int]] = [[] for _ in range(len(bodies))]
+    for body, parent in enumerate(bodies.parents):
+        if parent >= 0:
+            children[parent].append(body)
+    turns, places = list(R.unbind(1)), list(place.unbind(1))
+    for body, below in enumerate(children):
+        if body:
+            parent = bodies.parents[body]
+            places[body] = places[parent] + turns[parent] @ bodies.T_parent_body[body, :3, 3]
+        if below:
+            arms = bodies.T_parent_body[below, :3, 3]
+            wished = place[:, below] - places[body][:, None]
+            own = OWN_TURN * arms.square().sum().clamp_min((1e-3 * bodies.length) ** 2)
+            turns[body] = polar(wished.mT @ arms + own * R[:, body])[0]
+    return transform(torch.stack(turns, 1), torch.stack(places, 1))
 
 
 def twists(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"], fps: float) -> Float[Tensor, "frames bodies 6"]:
@@ -152,6 +216,14 @@ def _limits(
     lower = torch.where(at_rest, torch.minimum(bodies.limits[..., 0], angles.amin(0)), -FREE)
     upper = torch.where(at_rest, torch.maximum(bodies.limits[..., 1], angles.amax(0)), FREE)
     return torch.stack([lower, upper], -1)
+
+
+def pose_in_double(pose: Pose) -> Pose:
+    """The pose with twice the digits."""
+    more = (pose.offsets, pose.scales)
+    return Pose(
+        pose.root.double(), pose.rotations.double(), *(None if part is None else part.double() for part in more)
+    )
 
 
 def in_double(skeleton: Skeleton) -> Skeleton:

@@ -1,7 +1,11 @@
-"""Physics-based motion tracking (AKD 4.5): the controls with which simulated bodies come nearest to a clip."""
+"""Physics-based motion tracking (AKD 4.5): how simulated bodies come nearest to a clip.
+
+Two paths: gradients through the differentiable engine (`optimise`), and the robust one (`robust`), which gives the
+first answer within seconds and stands in where the other cannot hold the bodies or comes out worse.
+"""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,69 +14,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
+from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.physics.bodies_to_motion import to_motion
+from jigdoll.physics.chair import find_chair
 from jigdoll.physics.checkpoint import Checkpoint
-from jigdoll.physics.controls import about_axes, base_controls, drive_torques, help_torques, spline_basis
-from jigdoll.physics.gains import Gains, Stiffness, choose_gains
-from jigdoll.physics.metrics import joint_torques
+from jigdoll.physics.config import TrackConfig
+from jigdoll.physics.controls import help_torques
+from jigdoll.physics.gains import Gains, ideal_gains
+from jigdoll.physics.metrics import has_fallen
+from jigdoll.physics.optimise import MakeEngine, NotFinite, Window, cut, find_stable_step, help_of, optimise, windows
+from jigdoll.physics.prepare import on_its_way, on_the_spot, running_ground
 from jigdoll.physics.reference import Reference, check_clip, make_reference
-from jigdoll.physics.tracking_loss import Measure
-from jigdoll.protocols import PhysicsEngine, Progress, quiet
+from jigdoll.physics.robust import MakePerformer, Robust, drift, perform_clip, step_of
+from jigdoll.physics.stances import with_stances, without_ghosts
+from jigdoll.protocols import Progress, quiet
 from jigdoll.types import Motion, Pose, RiggedAsset
 
-MakeEngine = Callable[..., PhysicsEngine]
-
-LONGEST_STEP = 1 / 2400
-"""[s]; a hundred steps per frame at 24 frames per second."""
-HALVINGS = 3
-"""How often the step is halved before a clip is given up."""
-
-
-@dataclass(frozen=True)
-class TrackConfig:
-    """How a clip is tracked."""
-
-    iterations: int = 200
-    """Steps of Adam per window."""
-    substeps: int | None = None
-    """Simulation steps per frame; by default a hundred or more, from the character's size and the clip's rate."""
-    chunk: int = 32
-    """Steps that go back as one, with the gradient clipped at the end."""
-    clip: float | None = 1.0
-    """Largest norm of the gradient at the end of a chunk; none does not clip."""
-    clip_at_end: bool = False
-    """Clip only the whole gradient, after the way back: what is usual, and what the paper improves on."""
-    learning_rate: float = 0.002
-    """Of the target angles [rad]."""
-    knots: int = 2
-    """Control points of the targets per frame."""
-    growing: float = 0.5
-    """Share of the iterations in which only a growing first part of the window is simulated: what comes late in a
-    clip cannot be right before what comes early is. The first iteration sees all."""
-    smooth: float = 0.2
-    """Weight of the controls' second difference (lambda_3)."""
-    upright: float = 1.0
-    """Torque that keeps the first body as upright as the clip has it, in weights times leg lengths per radian."""
-    friction: float = 1.0
-    ground: bool = True
-    """Without it there is no gravity either: for what swims or flies."""
-    window: int = 48
-    """Frames that are optimised at a time; longer clips are tracked window after window."""
-    overlap: int = 12
-    """Frames that a window looks beyond what is kept of it."""
-    paper: bool = False
-    """The paper's loss (Eq. 13), one control per simulation step, help only towards the initial upright."""
-
-    def __post_init__(self) -> None:
-        if self.iterations < 0 or self.chunk < 1 or self.knots < 1:
-            raise JigdollError("tracking needs iterations >= 0, and at least one step per chunk and knot per frame")
-        if self.substeps is not None and self.substeps < 1:
-            raise JigdollError(f"{self.substeps} simulation steps per frame; at least one is needed")
-        if not 0 <= self.overlap < self.window:
-            raise JigdollError(f"windows of {self.window} frames cannot overlap by {self.overlap}")
+GOOD = 0.04
+"""A clip that gradients brought this near [body lengths] is kept even where the robust path, with a hand, is nearer."""
+SPEEDS = 4
+"""Rollouts in which the ground speed of a clip that walks in place is found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +45,7 @@ class Tracked:
     motion: Motion
     """The clip that the bodies performed."""
     reference: Motion
-    """The clip as it was tracked: lifted so that it stands on the ground."""
+    """The clip as it was tracked: lifted so that it stands on the ground, walking where it walked in place."""
     bodies: Bodies
     gains: Gains
     rows: Float[Tensor, "frames bodies 13"]
@@ -91,10 +54,39 @@ class Tracked:
     """Of the joints' drives at the frames [N m]."""
     help: Float[Tensor, "frames 3"]
     """The torque of the upright help at the frames [N m]."""
+    hand: Float[Tensor, "frames 3"]
+    """The force of the hand that helped at the frames [N]; zero where none was needed."""
     losses: tuple[float, ...]
     """Per iteration, each over the frames that it simulated."""
     error: float
     """Mean distance of the joints to the reference, as a share of the body's length."""
+    path: str
+    """Which path it came by: gradients, or robust."""
+    notes: tuple[str, ...]
+    """What was done to the clip, what help was needed and where, in plain sentences."""
+    errors: Mapping[str, float]
+    """How near each path that was tried came; infinite where it did not stay finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A clip made ready."""
+
+    asset: RiggedAsset
+    motion: Motion
+    """As it came, but for its false start."""
+    bodies: Bodies
+    config: TrackConfig
+    ground: Float[Tensor, "2"]
+    """How the ground runs under it [m/s]."""
+    clip: Reference
+    """What counts as near."""
+    aim: Reference
+    """What the bodies are asked to do: the clip with its stances put in place."""
+
+    @property
+    def moving(self) -> Motion:
+        return on_its_way(self.motion, self.ground)
 
 
 def track(
@@ -104,283 +96,197 @@ def track(
     config: TrackConfig = TrackConfig(),
     *,
     bodies: Bodies | None = None,
+    make_robust: MakePerformer | None = None,
     checkpoint: Path | None = None,
     progress: Progress = quiet,
 ) -> Tracked:
     """The nearest motion to a clip that the character's bodies can perform under gravity, contact and friction.
 
-    With a `checkpoint` file an interrupted run goes on where it was.
+    With `make_robust` (the MuJoCo engine) a clip is never refused for stiffness: it comes back with what could be
+    kept, and `notes` say what help it took. With a `checkpoint` file an interrupted run goes on where it was.
     """
     motion = check_clip(asset.skeleton, motion)
     progress(0.0, "measuring the body")
-    bodies = make_bodies(asset, needs_legs=config.ground) if bodies is None else bodies
-    reference = make_reference(bodies, asset.skeleton, motion, ground=config.ground)
-    progress(0.0, "preparing the simulation")
-    gains, substeps = _settle(reference, bodies, config, make_engine)
-    saved = Checkpoint(checkpoint, key=(bodies, asset.skeleton, motion, substeps, config))
+    if bodies is None:
+        bodies = make_bodies(asset, needs_legs=config.ground and make_robust is None, keep=config.loose)
+    ground = torch.zeros(2, dtype=torch.float64)
+    if config.travel and config.ground and not config.paper:
+        ground = running_ground(bodies, asset.skeleton, motion)
+    task = _made_ready(asset, motion, bodies, config, ground)
+    robust = None
+    if make_robust is not None and not config.paper:
+        task, robust = _robustly(task, make_robust, progress)
+        progress(0.1, _first_answer(robust, task))
+    done, errors = None, {} if robust is None else {"robust": _clips(task, robust.rows)[2]}
+    chair, loose = robust is not None and robust.chair is not None, bool(config.loose) and robust is not None
+    if robust is None or (config.iterations and not chair and not loose):
+        try:
+            done = _by_gradients(task, make_engine, checkpoint, progress)
+            errors["gradients"] = done.error
+        except NotFinite:
+            errors["gradients"] = math.inf
+            if robust is None:
+                raise
+    if robust is not None and (done is None or not _better(done, robust, task)):
+        done = _gathered_robust(task, robust)
+    assert done is not None
+    done = replace(done, errors=errors)
+    if config.in_place:
+        done = replace(
+            done, motion=on_the_spot(done.motion, task.ground), reference=on_the_spot(done.reference, task.ground)
+        )
+    return done
+
+
+def _made_ready(
+    asset: RiggedAsset, motion: Motion, bodies: Bodies, config: TrackConfig, ground: Float[Tensor, "2"]
+) -> _Task:
+    clip = make_reference(bodies, asset.skeleton, on_its_way(motion, ground), ground=config.ground)
+    bodies = without_ghosts(bodies, clip) if config.ground else bodies
+    plants = config.stances and config.ground and not config.paper
+    return _Task(asset, motion, bodies, config, ground, clip, with_stances(bodies, clip) if plants else clip)
+
+
+def _robustly(task: _Task, make_robust: MakePerformer, progress: Progress) -> tuple[_Task, Robust]:
+    """The robust performance; a clip that walks in place is given the speed at which its feet carry it."""
+    config, bodies = task.config, task.bodies
+    loose = tuple(
+        i for i, name in enumerate(bodies.names) if i and any(w.lower() in name.lower() for w in config.loose)
+    )
+    options = {"ground": config.ground, "friction": config.friction, "upright": config.upright, "loose": loose}
+    if bool(task.ground.any()):
+        tried = []
+        for _ in range(SPEEDS):
+            progress(0.0, "finding its speed")
+            off, slip = drift(bodies, task.aim, make_robust, clip=task.clip.T_world_body, friction=config.friction)
+            tried.append((off, task))
+            task = _made_ready(task.asset, task.motion, bodies, config, task.ground - 0.7 * slip)
+        task = min(tried, key=lambda pair: pair[0])[1]
+        bodies = task.bodies
+    chair = find_chair(bodies, task.aim, friction=config.friction) if config.ground else None
+    clip = task.clip.T_world_body
+    robust = perform_clip(bodies, task.aim, make_robust, clip=clip, chair=chair, progress=progress, **options)
+    return task, robust
+
+
+def _first_answer(robust: Robust, task: _Task) -> str:
+    """Whether the clip can be performed, and where it breaks if not."""
+    return f"{100 * robust.error:.1f} % off; " + "; ".join(_notes(robust, task)[-1:])
+
+
+def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
+    bodies, fps, notes = task.bodies, task.clip.fps, []
+    if bool(task.ground.any()):
+        notes.append(f"walks in place: it was given {float(task.ground.norm()):.2f} m/s over the ground")
+    if robust.chair is not None:
+        notes.append(f"rests in the air: a seat of {float(robust.chair.top):.2f} m was put under it")
+    weight = bodies.total_mass * 9.81
+    force = robust.hand[:, :3].norm(dim=1) / weight
+    if robust.strength:
+        worst = int(force.argmax())
+        notes.append(
+            f"a hand helps with {float(force.mean()):.2f} weights on average, most ({float(force.max()):.2f}) at "
+            f"{worst / fps:.2f} s"
+        )
+    gap = (robust.rows[..., :3] - task.clip.T_world_body[..., :3, 3]).norm(dim=-1).mean(1) / bodies.length
+    broken = (gap > 0.1).nonzero()
+    if len(broken):
+        notes.append(f"it breaks at {int(broken[0, 0]) / fps:.2f} s: the bodies are more than 10 % off there")
+    elif not robust.strength:
+        notes.append("it needs no hand")
+    return tuple(notes)
+
+
+def _better(done: Tracked, robust: Robust, task: _Task) -> bool:
+    """Whether what gradients found is kept: it has no hand, so it may be a little farther off, but must not fall."""
+    T = make_reference(task.bodies, task.asset.skeleton, done.motion, ground=False).T_world_body
+    falls = task.config.ground and has_fallen(task.bodies, task.clip.T_world_body)
+    fell = task.config.ground and has_fallen(task.bodies, T) and not falls
+    if fell != (robust.fell and not falls):
+        return not fell
+    return done.error <= max(GOOD, robust.error)
+
+
+def _by_gradients(task: _Task, make_engine: MakeEngine, checkpoint: Path | None, progress: Progress) -> Tracked:
+    """Window after window through the differentiable engine."""
+    bodies, config, aim = task.bodies, task.config, task.aim
+    progress(0.1, "preparing the simulation")
+    gains, substeps = find_stable_step(aim, bodies, config, make_engine)
+    motion = task.motion
+    saved = Checkpoint(checkpoint, key=(bodies, task.asset.skeleton, motion, substeps, config))
     parts = saved.parts
-    windows = list(_windows(len(reference), config))
-    for index, (first, last, keep) in enumerate(windows):
+    spans = list(windows(len(aim), config))
+    for index, (first, last, keep) in enumerate(spans):
         if index < len(parts):
             continue
 
         def report(fraction: float, what: str, index: int = index) -> None:
-            where = f", window {index + 1} of {len(windows)}" if len(windows) > 1 else ""
-            progress((index + fraction) / len(windows), what + where)
+            where = f", window {index + 1} of {len(spans)}" if len(spans) > 1 else ""
+            progress(0.1 + 0.9 * (index + fraction) / len(spans), what + where)
 
-        window = _Window(_cut(reference, first, last + 1), bodies, gains, substeps, config, make_engine)
+        window = Window(cut(aim, first, last + 1), bodies, gains, substeps, config, make_engine)
         state = parts[-1]["end"] if parts else window.start
-        knots, spin, losses = _optimise(window, state, config, saved, report)
+        knots, spin, losses = optimise(window, state, config, saved, report)
         parts.append(window.keep(state, knots, spin, keep - first) | {"losses": losses})
         saved.write()
-    return _gather(asset, motion, bodies, gains, reference, parts, config)
+    return _gathered(task, gains, parts)
 
 
-class _Window:
-    """A stretch of the clip with its engine: controls in, states at the frames out."""
-
-    def __init__(
-        self,
-        reference: Reference,
-        bodies: Bodies,
-        gains: Gains,
-        substeps: int,
-        config: TrackConfig,
-        make_engine: MakeEngine,
-    ) -> None:
-        self.reference, self.bodies, self.gains, self.substeps = reference, bodies, gains, substeps
-        self.chunk = min(config.chunk, substeps)
-        world = {"ground": config.ground, "gravity": config.ground}
-        self.engine = make_engine(bodies, gains, neutral=reference.neutral, limits=reference.limits, **world)
-        self.engine.clip = None if config.clip_at_end else config.clip
-        upright, heading = _help(config)
-        self.engine.set_help(upright=upright, heading=heading)
-        load = None if config.paper else _load(reference, bodies, config)
-        self.base = base_controls(reference, gains, substeps, lead=not config.paper, torques=load)
-        if config.paper:
-            self.base[:, :7] = self.base[:1, :7]
-        self.per_frame = config.knots
-        self.basis = None if config.paper else spline_basis(len(reference), substeps, config.knots)
-        start = reference.T_world_body[0].clone()
-        if config.ground:
-            corners = start[:, None, :3, 3] + bodies.contacts @ start[:, :3, :3].mT
-            low = float(corners[..., 1].min())
-            # The paper puts the first pose on the ground; in the middle of a flight that would be wrong.
-            start[:, 1, 3] -= low if config.paper else min(low, 0.0)
-        self.start = self.engine.start(start, reference.twists[0])
-
-    @property
-    def knots(self) -> int:
-        """Rows of the optimised offsets."""
-        return len(self.base) if self.basis is None else self.basis.shape[1]
-
-    def controls(self, offsets: Float[Tensor, "knots joints3"]) -> Float[Tensor, "steps dofs"]:
-        """The reference's targets plus the optimised offsets."""
-        more = offsets if self.basis is None else self.basis @ offsets
-        return torch.cat([self.base[:, :7], self.base[:, 7:] + more], 1)
-
-    def rollout(self, state: Tensor, controls: Float[Tensor, "steps dofs"]) -> list[Tensor]:
-        """The states at all frames."""
-        states = [state]
-        for frame in controls.split(self.substeps):
-            for piece in frame.split(self.chunk):
-                state = self.engine.step(state, piece)
-            states.append(state)
-        return states
-
-    def begin(self, state: Tensor, spin: Float[Tensor, "bodies 6"]) -> Tensor:
-        """The first state with other velocities."""
-        count = 13 * len(self.bodies)
-        rows = state[:count].unflatten(0, (-1, 13))
-        rows = torch.cat([rows[:, :7], rows[:, 7:] + spin], 1)
-        return torch.cat([rows.flatten(), state[count:]])
-
-    def keep(self, state: Tensor, offsets: Tensor, spin: Tensor, frames: int) -> dict[str, Any]:
-        """What the first so many frames come to, the first of all included."""
-        with torch.no_grad():
-            controls = self.controls(offsets)
-            states = self.rollout(self.begin(state, spin), controls)
-            rows = torch.stack([self.engine.rows(s) for s in states[: frames + 1]])
-            aims = torch.cat([controls[:1], controls[self.substeps - 1 :: self.substeps]])[: frames + 1]
-        torques = drive_torques(self.bodies, self.reference.neutral, self.gains, rows, aims)
-        done = frames * (self.substeps if self.basis is None else self.per_frame)
-        return {
-            "rows": rows,
-            "torques": torques,
-            "aims": aims[:, :7],
-            "end": states[frames],
-            "next": offsets[done:],
-        }
-
-
-def _optimise(
-    window: _Window, state: Tensor, config: TrackConfig, saved: Checkpoint, report: Progress
-) -> tuple[Tensor, Tensor, list[float]]:
-    """Adam on the offsets and (in the first window) the initial velocity; the best iterate wins."""
-    bodies, first = window.bodies, not saved.parts
-    offsets = torch.zeros(window.knots, window.base.shape[1] - 7)
-    if not first:  # what the window before found for the frames that both have
-        ahead = saved.parts[-1]["next"][: window.knots]
-        offsets[: len(ahead)] = ahead
-    offsets.requires_grad_()
-    spin = torch.zeros(len(bodies), 6, requires_grad=first)
-    pace = math.sqrt(9.81 * bodies.leg_length)
-    groups = [{"params": [offsets], "lr": config.learning_rate}]
-    if first:
-        groups.append({"params": [spin], "lr": config.learning_rate * pace})
-    optimizer = torch.optim.Adam(groups, betas=(0.9, 0.95))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda i: 0.1 + 0.45 * (1 + math.cos(math.pi * i / max(config.iterations, 1)))
-    )
-    measure = Measure(window.reference, bodies, paper=config.paper, smooth=config.smooth, ground=config.ground)
-    best, losses, begin = (math.inf, offsets.detach().clone(), spin.detach().clone()), [], 0
-    if saved.inner is not None:
-        begin, best, losses = _resume(saved.inner, offsets, spin, optimizer, schedule)
-    for iteration in range(begin, config.iterations + 1):
-        frames = _horizon(iteration, len(window.reference), config)
-        controls = window.controls(offsets)[: (frames - 1) * window.substeps]
-        states = window.rollout(window.begin(state, spin), controls)
-        rows = torch.stack([window.engine.rows(s) for s in states])
-        near, loss = measure(rows, window.base[:, 7:], offsets)
-        losses.append(float(loss.detach()))
-        if frames == len(window.reference) and losses[-1] < best[0]:
-            best = (losses[-1], offsets.detach().clone(), spin.detach().clone())
-        report(iteration / max(config.iterations, 1), f"tracking, {100 * near:.2f} % off")
-        if iteration == config.iterations:
-            break
-        optimizer.zero_grad()
-        if math.isfinite(losses[-1]):
-            loss.backward()
-            _tame(offsets)
-            _tame(spin)
-            if config.clip_at_end and config.clip is not None:
-                torch.nn.utils.clip_grad_norm_([offsets, spin], config.clip)
-            optimizer.step()
-        else:  # back to what worked, with smaller steps
-            offsets.data.copy_(best[1])
-            spin.data.copy_(best[2])
-            schedule.base_lrs = [0.5 * rate for rate in schedule.base_lrs]
-        schedule.step()
-        if iteration % 20 == 19:
-            saved.write(
-                {
-                    "at": iteration + 1,
-                    "best": best,
-                    "losses": losses,
-                    "offsets": offsets.detach(),
-                    "spin": spin.detach(),
-                    "adam": optimizer.state_dict(),
-                    "schedule": schedule.state_dict(),
-                }
-            )
-    saved.inner = None
-    return best[1], best[2], losses
-
-
-def _horizon(iteration: int, frames: int, config: TrackConfig) -> int:
-    """How many frames of a window an iteration simulates."""
-    grows = config.growing * config.iterations
-    if config.paper or iteration == 0 or iteration >= grows:
-        return frames
-    return min(frames, max(2, math.ceil(frames * (0.25 + 0.75 * iteration / grows))))
-
-
-def _tame(parameter: Tensor) -> None:
-    """A gradient that is not finite somewhere is none there."""
-    if parameter.grad is not None:
-        parameter.grad.nan_to_num_(0.0, 0.0, 0.0)
-
-
-def _resume(
-    inner: dict[str, Any], offsets: Tensor, spin: Tensor, optimizer: Any, schedule: Any
-) -> tuple[int, tuple[float, Tensor, Tensor], list[float]]:
-    offsets.data.copy_(inner["offsets"])
-    spin.data.copy_(inner["spin"])
-    optimizer.load_state_dict(inner["adam"])
-    schedule.load_state_dict(inner["schedule"])
-    return inner["at"], tuple(inner["best"]), list(inner["losses"])
-
-
-def _settle(reference: Reference, bodies: Bodies, config: TrackConfig, make_engine: MakeEngine) -> tuple[Gains, int]:
-    """Gains and steps per frame with which the reference's own targets give a finite rollout."""
-    step = min(LONGEST_STEP, 4e-4 * math.sqrt(bodies.leg_length / 0.3))
-    substeps = config.substeps or config.chunk * math.ceil(1 / (reference.fps * step * config.chunk))
-    stiffness = Stiffness(friction=config.friction)
-    for _ in range(HALVINGS + 1):
-        gains = choose_gains(bodies, 1 / (reference.fps * substeps), stiffness)
-        short = _cut(reference, 0, min(len(reference), config.window + 1))
-        window = _Window(short, bodies, gains, substeps, config, make_engine)
-        with torch.no_grad():
-            states = window.rollout(window.start, window.base)
-        if all(bool(torch.isfinite(state).all()) for state in states):
-            return gains, substeps
-        substeps *= 2
-    raise JigdollError(
-        f"the simulation does not stay finite even with {substeps} steps per frame; "
-        "check the clip for jumps, or the character for parts of very different size"
-    )
-
-
-def _load(reference: Reference, bodies: Bodies, config: TrackConfig) -> Float[Tensor, "frames bodies 3"] | None:
-    """The torques about the drives' axes that the clip asks for by itself; a clip of three frames tells none."""
-    if len(reference) < 4:
-        return None
-    fps, options = reference.fps, {"friction": config.friction, "ground": config.ground}
-    return about_axes(bodies, reference, joint_torques(bodies, reference.T_world_body, fps, **options))
-
-
-def _help(config: TrackConfig) -> tuple[float, float]:
-    """How strong the virtual torque is, and how much of it turns the heading: the paper's knows only upright."""
-    return config.upright if config.ground else 0.0, 0.0 if config.paper else 1.0
-
-
-def _windows(frames: int, config: TrackConfig) -> Iterator[tuple[int, int, int]]:
-    """First and last frame of each window, and the last one that is kept of it."""
-    first = 0
-    while first < frames - 1:
-        last = min(first + config.window, frames - 1)
-        keep = last if last == frames - 1 else last - config.overlap
-        yield first, last, keep
-        first = keep
-
-
-def _cut(reference: Reference, first: int, end: int) -> Reference:
-    return replace(
-        reference,
-        T_world_body=reference.T_world_body[first:end],
-        angles=reference.angles[first:end],
-        twists=reference.twists[first:end],
-    )
-
-
-def _gather(
-    asset: RiggedAsset,
-    motion: Motion,
-    bodies: Bodies,
-    gains: Gains,
-    reference: Reference,
-    parts: list[dict[str, Any]],
-    config: TrackConfig,
-) -> Tracked:
+def _gathered(task: _Task, gains: Gains, parts: list[dict[str, Any]]) -> Tracked:
     """The kept frames of all windows as one clip."""
 
     def joined(key: str) -> Tensor:
         return torch.cat([part[key] if i == 0 else part[key][1:] for i, part in enumerate(parts)])
 
     rows = joined("rows")
-    upright, heading = _help(config)
-    root = motion.pose.root + motion.pose.root.new_tensor([0.0, reference.lift, 0.0])
-    lifted = Motion(Pose(root, motion.pose.rotations), motion.fps, motion.name)
-    performed = to_motion(bodies, asset.skeleton, rows, lifted)
-    places = [forward(asset.skeleton, clip.pose)[..., :3, 3] for clip in (performed, lifted)]
+    upright, heading = help_of(task.config)
+    performed, reference, error = _clips(task, rows)
     return Tracked(
         motion=performed,
-        reference=lifted,
-        bodies=bodies,
+        reference=reference,
+        bodies=task.bodies,
         gains=gains,
         rows=rows,
         torques=joined("torques"),
         help=help_torques(gains, rows, joined("aims"), upright=upright, heading=heading),
+        hand=torch.zeros(len(rows), 3, dtype=torch.float64),
         losses=tuple(loss for part in parts for loss in part["losses"]),
-        error=float((places[0] - places[1]).norm(dim=-1).mean()) / bodies.length,
+        error=error,
+        path="gradients",
+        notes=(),
+        errors={},
     )
+
+
+def _gathered_robust(task: _Task, robust: Robust) -> Tracked:
+    performed, reference, error = _clips(task, robust.rows)
+    return Tracked(
+        motion=performed,
+        reference=reference,
+        bodies=task.bodies,
+        gains=ideal_gains(task.bodies, step_of(task.bodies, task.clip.fps), friction=task.config.friction),
+        rows=robust.rows,
+        torques=robust.torques,
+        help=robust.hand[:, 3:],
+        hand=robust.hand[:, :3],
+        losses=(),
+        error=error,
+        path="robust",
+        notes=_notes(robust, task),
+        errors={},
+    )
+
+
+def _clips(task: _Task, rows: Float[Tensor, "frames bodies 13"]) -> tuple[Motion, Motion, float]:
+    """What the bodies did and what they were to do, as clips of the skeleton, and how far apart these are."""
+    skeleton, bodies, moving = task.asset.skeleton, task.bodies, task.moving
+    root = moving.pose.root + moving.pose.root.new_tensor([0.0, task.clip.lift, 0.0])
+    bare = Motion(Pose(root, moving.pose.rotations), moving.fps, moving.name)
+    reference = bare
+    if moving.pose.offsets is not None or moving.pose.scales is not None:
+        T = task.clip.T_world_body
+        wished = torch.cat([T[..., :3, 3], matrix_to_quaternion(T[..., :3, :3]), task.clip.twists], -1)
+        reference = to_motion(bodies, skeleton, wished, bare, stiff_feet=False)
+    performed = to_motion(bodies, skeleton, rows, bare)
+    places = [forward(skeleton, clip.pose)[..., :3, 3] for clip in (performed, reference)]
+    return performed, reference, float((places[0] - places[1]).norm(dim=-1).mean()) / bodies.length

@@ -1,92 +1,75 @@
 """From limb space to the joints of any body: turns are put on its bones, then its feet are put on the ground."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.rig.anatomy import Anatomy, LimbParts
-from jigdoll.rig.retarget.feet import lock_feet
-from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack, canonical_direction, canonical_turn, limb_bones, yaw
+from jigdoll.rig.anatomy import Anatomy, BodyKind, LimbParts
+from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
+from jigdoll.rig.retarget.limb_motion import (
+    LimbMotion,
+    LimbTrack,
+    canonical_direction,
+    canonical_turn,
+    limb_bones,
+    pelvis_height,
+    trunk_of,
+    yaw,
+)
+from jigdoll.rig.retarget.match import Follow, match_limbs
 from jigdoll.rig.retarget.turns import blend_turns, chain_places, interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
+STRIDE = 0.5
+"""Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 RELAXED = 0.12
 """How far relaxed arms stand off the body [rad]."""
 
 
-@dataclass(frozen=True)
-class Match:
-    """Which limb of the source a limb of the target follows."""
+def decode(
+    limb_motion: LimbMotion, anatomy: Anatomy, *, lock: bool = True, mapping: Mapping[str, str] | None = None
+) -> Motion:
+    """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand.
 
-    target: str
-    source: str | None
-    """None where nothing in the source fits; then the limb does what is natural."""
-
-
-def decode(limb_motion: LimbMotion, anatomy: Anatomy, *, lock: bool = True) -> Motion:
-    """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand."""
+    `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which.
+    """
     if not len(limb_motion):
         raise RigError("the clip is empty; there is nothing to retarget")
-    G, root = _world_turns(limb_motion, anatomy)
+    pairs = match_limbs(limb_motion, anatomy, mapping)
+    G, root = _world_turns(limb_motion, anatomy, pairs)
+    if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
+        G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     if lock and anatomy.legs and limb_motion.grounded:
-        contact = _contacts(limb_motion, anatomy)
-        G, root = lock_feet(anatomy, G, root, contact, limb_motion.fps)
+        G, root = lock_feet(anatomy, G, root, stances(limb_motion, anatomy, pairs), limb_motion.fps)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
-def match_limbs(limb_motion: LimbMotion, anatomy: Anatomy) -> dict[int, LimbTrack | None]:
-    """For each limb of the target the source's limb that it follows: of its kind and side, at its place in the row.
-
-    Where the numbers differ, legs are matched by their place from front to back; wings may follow arms and the other
-    way round; forelegs may follow arms.
-    """
-    found: dict[int, LimbTrack | None] = {}
-    for i, parts in enumerate(anatomy.parts):
-        kinds = {"leg": ("leg",), "arm": ("arm", "wing"), "wing": ("wing",), "fin": ("fin", "wing")}[parts.limb.kind]
-        found[i] = None
-        for kind in kinds:
-            row = [t for t in limb_motion.limbs if t.limb.kind == kind and t.limb.side == parts.limb.side]
-            ours = [p for p in anatomy.parts if p.limb.kind == parts.limb.kind and p.limb.side == parts.limb.side]
-            if row:
-                share = parts.limb.rank / max(len(ours) - 1, 1)
-                # Two legs of a person are the hind ones of an animal.
-                place = share * (len(row) - 1) if len(ours) > 1 else len(row) - 1
-                found[i] = row[round(place)]
-                break
-    return found
-
-
-def report(limb_motion: LimbMotion, anatomy: Anatomy) -> list[Match]:
-    """Which limb took which, for people to read."""
-    pairs = match_limbs(limb_motion, anatomy)
-    return [
-        Match(part.name, None if track is None else f"{track.limb.side} {track.limb.kind} {track.limb.rank}")
-        for part, track in ((anatomy.parts[i], track) for i, track in pairs.items())
-    ]
-
-
 def _world_turns(
-    lm: LimbMotion, anatomy: Anatomy
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None]
 ) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
     """World rotations of all joints, and the places of the root."""
     skeleton, frames = anatomy.skeleton, len(lm)
     H = yaw(lm.heading)
     R_rest = anatomy.T_rest[:, :3, :3]
-    wanted: dict[int, ndarray] = {0: lm.root @ anatomy.R_neutral[0]}
-    _spread(wanted, anatomy, anatomy.trunk, lm.trunk)
+    hub = anatomy.pelvis
+    wanted: dict[int, ndarray] = {}
+    _spread(wanted, anatomy, trunk_of(anatomy), lm.trunk)
     if anatomy.neck:
         _spread(wanted, anatomy, anatomy.neck, lm.trunk[:, -1:] if lm.neck is None else lm.neck)
     if anatomy.tail:
         _spread(wanted, anatomy, anatomy.tail, lm.root[:, None] if lm.tail is None else lm.tail)
-    wanted[0] = lm.root @ anatomy.R_neutral[0]
-    for i, track in match_limbs(lm, anatomy).items():
-        parts = anatomy.parts[i]
-        _limb_turns(wanted, anatomy, parts, track, lm)
+    for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
+        wanted[joint] = lm.root @ anatomy.R_neutral[joint]
+    other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
+    for i, follow in pairs.items():
+        if other_build and anatomy.parts[i].limb.kind == "leg":
+            continue  # stepped by its foot
+        _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
     world = np.empty((frames, len(skeleton), 3, 3))
     for joint, parent in enumerate(skeleton.parents):
         if joint in wanted:
@@ -95,17 +78,43 @@ def _world_turns(
             world[:, joint] = world[:, parent] @ (R_rest[parent].T @ R_rest[joint])
     unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
     root = lm.place * unit
-    root[:, 1] = lm.place[:, 1] * anatomy.hip_height
-    root[:, [0, 2]] += anatomy.T_rest[0, [0, 2], 3]
-    return world, root
+    root[:, 1] = lm.place[:, 1] * pelvis_height(anatomy)
+    root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
+    return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
+
+
+def sprawls(kind: BodyKind) -> bool:
+    """Whether legs reach out sideways, so that the turns of legs that hang down mean nothing to them."""
+    return kind in ("insect", "spider")
+
+
+def _step_by_feet(
+    lm: LimbMotion,
+    anatomy: Anatomy,
+    pairs: Mapping[int, Follow | None],
+    G: Float[ndarray, "frames joints 3 3"],
+    root: Float[ndarray, "frames 3"],
+) -> Float[ndarray, "frames joints 3 3"]:
+    """Legs that stand as at rest, with feet that leave their places as the source's feet do."""
+    H = yaw(lm.heading)
+    P = places(anatomy, G, root)
+    for i, follow in pairs.items():
+        parts = anatomy.parts[i]
+        if follow is None or parts.limb.kind != "leg":
+            continue
+        track = follow.track
+        middle = track.end[track.contact].mean(0) if track.contact.any() else track.end.mean(0)
+        step = np.einsum("fab,fb->fa", H, track.end - middle)
+        G = reach(anatomy, G, P, parts, P[:, parts.end] + STRIDE * parts.length * step)
+    return G
 
 
 def _spread(
     wanted: dict[int, ndarray], anatomy: Anatomy, chain: tuple[int, ...], stations: Float[ndarray, "frames n 3 3"]
 ) -> None:
     """Put the turns of the middle line's stations on the joints of a chain."""
-    places = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), places)
+    along = chain_places(anatomy.T_rest[list(chain), :3, 3])
+    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), along)
     for i, joint in enumerate(chain):
         wanted[joint] = turns[:, i] @ anatomy.R_neutral[joint]
 
@@ -152,15 +161,17 @@ def _relax(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: L
         wanted[bone[0]] = upright @ turn @ rest.T @ anatomy.T_rest[bone[0], :3, :3]
 
 
-def _contacts(lm: LimbMotion, anatomy: Anatomy) -> Float[ndarray, "frames legs"]:
-    """When each leg of the target stands: when the leg that it follows does."""
-    pairs = match_limbs(lm, anatomy)
+def stances(
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None] | None = None
+) -> Bool[ndarray, "frames legs"]:
+    """When each leg of the target stands: when the leg that it follows does, without flicker."""
+    pairs = match_limbs(lm, anatomy) if pairs is None else pairs
     stands = np.zeros((len(lm), len(anatomy.legs)), bool)
     legs = [leg.parts for leg in anatomy.legs]
-    for i, track in pairs.items():
-        if anatomy.parts[i] in legs and track is not None:
-            stands[:, legs.index(anatomy.parts[i])] = track.contact
-    return stands.astype(float)
+    for i, follow in pairs.items():
+        if anatomy.parts[i] in legs and follow is not None:
+            stands[:, legs.index(anatomy.parts[i])] = follow.track.contact
+    return np.stack([long_runs(stands[:, i]) for i in range(stands.shape[1])], 1)
 
 
 def to_motion(

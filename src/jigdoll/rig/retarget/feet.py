@@ -1,7 +1,7 @@
 """Feet on the ground: the sole of a standing foot stays where it is, the body moves with it, the leg reaches it."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
@@ -21,11 +21,10 @@ def lock_feet(
     anatomy: Anatomy,
     G: Float[ndarray, "frames joints 3 3"],
     root: Float[ndarray, "frames 3"],
-    contact: Float[ndarray, "frames legs"],
+    stands: Bool[ndarray, "frames legs"],
     fps: float,
 ) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
     """World rotations and root places with feet that stand still while they stand, on the ground and not below it."""
-    stands = np.stack([_long_runs(contact[:, i] > 0.5) for i in range(contact.shape[1])], 1)
     root = _travel_with_feet(anatomy, G, root, stands, fps)
     root = _rest_on_feet(anatomy, G, root, stands, fps)
     P = places(anatomy, G, root)
@@ -122,7 +121,7 @@ def _hinge_hint(anatomy: Anatomy, parts: LimbParts) -> Float[ndarray, " 3"]:
     return anatomy.T_rest[parts.root, :3, :3].T @ side
 
 
-def _long_runs(flags: ndarray) -> ndarray:
+def long_runs(flags: ndarray) -> ndarray:
     """Without gaps and then without stretches that are too short."""
     kept = flags.copy()
     for wanted in (False, True):
@@ -171,6 +170,8 @@ def _rest_on_feet(
     low = np.stack([soles(leg, G, P)[..., 1].min(1) for leg in anatomy.legs], 1)
     count = stands.sum(1)
     need = np.where(count > 0, -(low * stands).sum(1) / np.maximum(count, 1), np.nan)
+    if all(leg.parts.root == leg.parts.middle for leg in anatomy.legs):  # legs of one bone cannot bend to help
+        need = np.where(count > 0, -low.min(1), np.nan)
     known = np.flatnonzero(~np.isnan(need))
     if not len(known):
         lowest = float(low.min())

@@ -24,6 +24,8 @@ TRUNK, NECK, TAIL = 6, 5, 8
 """Stations along the middle line at which its turns are kept."""
 STATIONS = ("before", "upper", "lower", "end", "after")
 """Stations of a limb: collar or shoulder blade, upper bone, lower bone, foot or hand, toes or fingers."""
+LEGS_IN_BODY = 3.0
+"""A body of which the feet are judged is at most so many of its legs long."""
 HEADING_SECONDS = 0.4
 """A heading is smoothed over this time: a stride's sway is no turn."""
 
@@ -81,12 +83,13 @@ def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMoti
     rotation = _unscaled(world[..., :3, :3])
     P = world[..., :3, 3]
     since = rotation @ anatomy.R_neutral.transpose(0, 2, 1)
-    heading = heading_of(since[:, 0], motion.fps)
+    hub = anatomy.pelvis
+    heading = heading_of(since[:, hub], motion.fps)
     H = yaw(heading)
     free = np.einsum("fba,fjbc->fjac", H, since)
     unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
-    place = P[:, 0] / unit
-    place[:, 1] = P[:, 0, 1] / anatomy.hip_height
+    place = P[:, hub] / unit
+    place[:, 1] = P[:, hub, 1] / pelvis_height(anatomy)
     place[:, [0, 2]] = (place[:, [0, 2]] - place[0, [0, 2]]) @ yaw(heading[:1])[0][np.ix_([0, 2], [0, 2])]
     since_rest = np.einsum("fba,fjbc,jdc->fjad", H, rotation, anatomy.T_rest[:, :3, :3])
     legs = [leg.parts for leg in anatomy.legs]
@@ -100,13 +103,31 @@ def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMoti
         name=motion.name,
         place=place,
         heading=heading - heading[0],
-        root=free[:, 0],
-        trunk=_stations(anatomy, anatomy.trunk, free, TRUNK),
+        root=free[:, hub],
+        trunk=_stations(anatomy, trunk_of(anatomy), free, TRUNK),
         neck=_stations(anatomy, anatomy.neck, free, NECK) if anatomy.neck else None,
         tail=_stations(anatomy, anatomy.tail, free, TAIL) if anatomy.tail else None,
         limbs=tuple(tracks),
         grounded=anatomy.grounded,
     )
+
+
+def pelvis_height(anatomy: Anatomy) -> float:
+    """Of the pelvis above the ground at rest [m]."""
+    hub = anatomy.pelvis
+    if hub == 0:
+        return anatomy.hip_height
+    return max(anatomy.hip_height + float(anatomy.T_rest[hub, 1, 3] - anatomy.T_rest[0, 1, 3]), 0.05 * anatomy.height)
+
+
+def trunk_of(anatomy: Anatomy) -> tuple[int, ...]:
+    """The trunk from the pelvis on."""
+    return anatomy.trunk[anatomy.trunk.index(anatomy.pelvis) :]
+
+
+def foot_scale(anatomy: Anatomy) -> float:
+    """The size by which the speed of feet is judged [m]: long tails and necks make nobody walk faster."""
+    return min(anatomy.body_length, LEGS_IN_BODY * anatomy.leg_length)
 
 
 def feet_of(anatomy: Anatomy, world: Float[ndarray, "frames joints 4 4"], fps: float) -> Feet:
@@ -118,7 +139,7 @@ def feet_of(anatomy: Anatomy, world: Float[ndarray, "frames joints 4 4"], fps: f
         points = np.einsum("fpab,pb->fpa", T[..., :3, :3], leg.contact_points) + T[..., :3, 3]
         soles[:, i] = points[:, np.arange(count) % points.shape[1]]
     joints = np.stack([world[:, pivot_of(leg.parts), :3, 3] for leg in anatomy.legs], 1)
-    return Feet(torch.from_numpy(joints), torch.from_numpy(soles), fps, anatomy.body_length)
+    return Feet(torch.from_numpy(joints), torch.from_numpy(soles), fps, foot_scale(anatomy))
 
 
 def pivot_of(parts: LimbParts) -> int:
@@ -164,7 +185,7 @@ def _before(parts: LimbParts) -> tuple[int, int] | None:
 def canonical_turn(anatomy: Anatomy, parts: LimbParts, station: int) -> Float[ndarray, "3 3"]:
     """What turns the canonical bone of a station into this body's resting bone; identity where it lies flat."""
     bone = limb_bones(parts)[station]
-    if bone is None or bone[1] < 0 or station == 0:
+    if bone is None or bone[1] < 0 or station == 0 or not is_straightened(anatomy, parts):
         return np.eye(3)
     P = anatomy.T_rest[:, :3, 3]
     way = P[bone[1]] - P[bone[0]]
@@ -172,6 +193,14 @@ def canonical_turn(anatomy: Anatomy, parts: LimbParts, station: int) -> Float[nd
     if parts.limb.kind == "leg" and station >= 3 and -way[1] < FLAT:
         return np.eye(3)
     return shortest_turns(canonical_direction(parts.limb)[None], way[None])[0]
+
+
+def is_straightened(anatomy: Anatomy, parts: LimbParts) -> bool:
+    """Whether a limb's rest says little: people rest in T and A poses, wings rest spread or folded.
+
+    The legs of animals rest as they stand, and how they are built shows there.
+    """
+    return anatomy.kind == "person" or parts.limb.kind == "wing"
 
 
 def canonical_direction(limb: Limb) -> Float[ndarray, " 3"]:
@@ -227,15 +256,15 @@ def _with_stances(
     """When the feet stand; a clip that walks on the spot walks over the ground."""
     feet = feet_of(anatomy, world, motion.fps)
     root = motion.pose.root
-    if travel and stays_in_place(root, motion.fps, length=anatomy.body_length):
+    if travel and stays_in_place(root, motion.fps, length=foot_scale(anatomy)):
         velocity = -ground_velocity(feet)
         if float(velocity.norm()) > 0:
             motion = with_travel(motion, velocity)
             world = motion_to_world(anatomy.skeleton, motion)
             feet = feet_of(anatomy, world, motion.fps)
-            return motion, world, find_stances(feet, travel=float(velocity.norm())).numpy()
-    way = (root[-1] - root[0])[[0, 2]].norm() * motion.fps / max(len(root) - 1, 1)
-    return motion, world, find_stances(feet, travel=float(way)).numpy()
+            return motion, world, find_stances(feet, travel=velocity.double()).numpy()
+    way = (root[-1] - root[0])[[0, 2]] * motion.fps / max(len(root) - 1, 1)
+    return motion, world, find_stances(feet, travel=way.double()).numpy()
 
 
 def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "frames joints 3 3"]:

@@ -1,0 +1,106 @@
+"""What the tracker needs of a character: its working copy, limits where the file has none, a size that fits its tempo.
+
+One small place: an Anatomy that is measured once can take over.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.contacts import ground_velocity, stays_in_place, with_travel
+from jigdoll.errors import RepairWarning
+from jigdoll.kinematics import forward
+from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.reference import feet_of, in_double, nearest_rigid, pose_in_double
+from jigdoll.rig.limits import with_default_limits
+from jigdoll.rig.reparent import Reparented, reparent, to_original, to_reparented
+from jigdoll.types import Motion, RiggedAsset, Skeleton
+
+LONGEST_LEG = 1.2
+"""Of a body as it is simulated [m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A character as the tracker simulates it, and the way back to the file's."""
+
+    asset: RiggedAsset
+    """The working copy: whole limbs, a rest pose that stands, limits and axes by role, no giant."""
+    bodies: Bodies
+    reparented: Reparented
+    scale: float
+    """Its size, as a share of the character's."""
+
+    def clip(self, motion: Motion) -> Motion:
+        """A clip of the character as one of the working copy."""
+        return _scaled_clip(to_reparented(self.reparented, motion), self.scale)
+
+    def back(self, motion: Motion) -> Motion:
+        """A clip of the working copy as one of the character."""
+        return to_original(self.reparented, _scaled_clip(motion, 1 / self.scale))
+
+
+def prepare(asset: RiggedAsset, *, needs_legs: bool = False, keep: Sequence[str] = ()) -> Prepared:
+    """The working copy of a character, with its bodies.
+
+    Files have their own units, and clips are drawn at the tempo of bodies of our size: a dinosaur of thirty metres that
+    takes a step a second would need many times its weight. So no leg is longer than a horse's.
+    """
+    reparented = reparent(asset)
+    copy = reparented.asset
+    free = bool((copy.skeleton.limits.diff(dim=-1) >= 2 * math.pi - 1e-3).all())
+    if free:
+        copy = replace(copy, skeleton=with_default_limits(copy.skeleton))
+    bodies = make_bodies(copy, needs_legs=needs_legs, keep=keep)
+    scale = min(1.0, LONGEST_LEG / bodies.leg_length)
+    if scale < 0.8:
+        warnings.warn(
+            f"{asset.name}: {bodies.length:.1f} m long; simulated as if it were {scale * bodies.length:.1f} m, which "
+            "fits the tempo of its clips",
+            RepairWarning,
+            stacklevel=2,
+        )
+        copy = _scaled(copy, scale)
+        bodies = make_bodies(copy, needs_legs=needs_legs, keep=keep)
+    else:
+        scale = 1.0
+    return Prepared(copy, bodies, reparented, scale)
+
+
+def _scaled(asset: RiggedAsset, scale: float) -> RiggedAsset:
+    T = asset.skeleton.T_parent_joint.clone()
+    T[:, :3, 3] *= scale
+    clips = {name: _scaled_clip(clip, scale) for name, clip in asset.clips.items()}
+    mesh = replace(asset.mesh, vertices=asset.mesh.vertices * scale)
+    return replace(asset, mesh=mesh, skeleton=replace(asset.skeleton, T_parent_joint=T), clips=clips)
+
+
+def _scaled_clip(motion: Motion, scale: float) -> Motion:
+    if scale == 1.0:
+        return motion
+    pose = motion.pose
+    offsets = None if pose.offsets is None else pose.offsets * scale
+    return replace(motion, pose=replace(pose, root=pose.root * scale, offsets=offsets))
+
+
+def running_ground(bodies: Bodies, skeleton: Skeleton, motion: Motion) -> Float[Tensor, "2"]:
+    """How the ground runs under a clip that walks in place [m/s], along x and z; zero for all other clips."""
+    if not bodies.feet or not stays_in_place(motion.pose.root, motion.fps, length=bodies.length):
+        return torch.zeros(2, dtype=torch.float64)
+    T = nearest_rigid(bodies, forward(in_double(skeleton), pose_in_double(motion.pose))[:, list(bodies.joints)])
+    return ground_velocity(feet_of(bodies, T, motion.fps, bodies.feet))
+
+
+def on_its_way(motion: Motion, ground: Float[Tensor, "2"]) -> Motion:
+    """The clip with the ground's speed given to the body: feet that slid back under it stand."""
+    return with_travel(motion, -ground) if bool(ground.any()) else motion
+
+
+def on_the_spot(motion: Motion, ground: Float[Tensor, "2"]) -> Motion:
+    """The inverse of `on_its_way`."""
+    return with_travel(motion, ground) if bool(ground.any()) else motion
