@@ -6,7 +6,11 @@ A window of those numbers is written in a basis that was learned per kind of tok
 coordinate, finer near zero. Contacts are kept as they are, one bit a frame; the root's place and heading are kept at
 each window's end, so that nothing drifts; a limb's end follows from its bones.
 
-MEASURED
+Windows are written with as many bytes as keep them within a tolerance. On rigs that were not learned from, at 24 bytes
+per window on average, this loses 1.2 degrees (root mean square per axis) of legs and arms and 0.8 of the trunk. With 24
+bytes for every window the same bases lose 3.0, 2.9 and 3.1, and a network that bends them (two hidden layers shared by
+all kinds of tokens, trained for five minutes with the rounding as noise) 2.9, 2.9 and 3.8: a little better for limbs
+than bases, much worse than bytes spent where the motion is. So there is no network.
 """
 
 import json
