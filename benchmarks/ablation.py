@@ -14,7 +14,6 @@ import json as json_module
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jigdoll import zoo
-from jigdoll.distill.config import DistillConfig
+from jigdoll.distill.options import AnimateOptions, CameraOptions, CurveOptions, GuidanceOptions, LossWeights
 from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, walk_check
@@ -34,25 +33,33 @@ from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, to_uint8
 from jigdoll.types import Motion, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
-NO_FEET = {"contact": 0.0, "support": 0.0, "lift": 0.0, "relay": 0.0, "sides": 0.0, "momentum": 0.0}
-NO_ORDER = {"relay": 0.0, "sides": 0.0}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "the recipe": {},
-    "no ground in the picture": {"board": False},
-    "no ground loss": {"ground": 0.0},
-    "per frame, smooth": {"basis": "frames", "smooth": 3000.0},
-    "per frame, not smooth": {"basis": "frames", "smooth": 0.0},
-    "cosines (dct)": {"basis": "dct"},
-    "splines": {"basis": "spline"},
-    "sds, scale 7.5": {"form": "sds", "guidance": 7.5},
-    "sds, scale 100": {"form": "sds", "guidance": 100.0},
-    "no negative text": {"negative_prompt": ""},
-    "no even sides": {"sides": 0.0},
-    "no ease": {"ease": 0.0},
-    "no foot losses": NO_FEET,
-    "no prior": {"guidance": 0.0},
-    "no loss for the legs' order": NO_ORDER,
-    "neither that nor a prior": NO_ORDER | {"guidance": 0.0},
+NO_ORDER = LossWeights(alternation=0.0, symmetry=0.0)
+NO_FEET = replace(NO_ORDER, contact=0.0, support=0.0, swing_height=0.0, momentum=0.0)
+NO_PRIOR = GuidanceOptions(scale=0.0)
+
+
+def per_frame(smooth: float) -> AnimateOptions:
+    """One value per frame, as in the paper."""
+    return AnimateOptions(curves=CurveOptions(basis="frames"), losses=LossWeights(smooth=smooth))
+
+
+VARIANTS = {
+    "the recipe": AnimateOptions(),
+    "no ground in the picture": AnimateOptions(cameras=CameraOptions(ground=False)),
+    "no ground loss": AnimateOptions(losses=LossWeights(ground=0.0)),
+    "per frame, smooth": per_frame(3000.0),
+    "per frame, not smooth": per_frame(0.0),
+    "cosines (dct)": AnimateOptions(curves=CurveOptions(basis="dct")),
+    "splines": AnimateOptions(curves=CurveOptions(basis="spline")),
+    "sds, scale 7.5": AnimateOptions(guidance=GuidanceOptions(form="sds", scale=7.5)),
+    "sds, scale 100": AnimateOptions(guidance=GuidanceOptions(form="sds", scale=100.0)),
+    "no negative text": AnimateOptions(guidance=GuidanceOptions(negative_prompt="")),
+    "no symmetry": AnimateOptions(losses=LossWeights(symmetry=0.0)),
+    "no loss for jerks": AnimateOptions(losses=LossWeights(jerk=0.0)),
+    "no foot losses": AnimateOptions(losses=NO_FEET),
+    "no prior": AnimateOptions(guidance=NO_PRIOR),
+    "no loss for the legs' order": AnimateOptions(losses=NO_ORDER),
+    "neither that nor a prior": AnimateOptions(losses=NO_ORDER, guidance=NO_PRIOR),
 }
 
 
@@ -90,16 +97,15 @@ class Row:
     """CPU."""
 
 
-def run(variant: str, changes: dict[str, Any], name: str, options: Options) -> tuple[Row, np.ndarray]:
+def run(variant: str, settings: AnimateOptions, name: str, options: Options) -> tuple[Row, np.ndarray]:
     """Distil one variant and judge it."""
     asset, start = zoo.make(name), time.process_time()
-    settings = replace(DistillConfig(), **changes)
     if options.quick:
-        settings = replace(settings, iterations=10, settle=30)
+        settings = replace(settings, iterations=10, refine_steps=30)
     other = variant == "another prior"
-    teacher = open_prior(options.other_prior or "") if other else open_pocket(options.weights)
+    prior = open_prior(options.other_prior or "") if other else open_pocket(options.weights)
     prompt = f"a {name.replace('_', ' ')} walks"
-    motion = animate(asset, prompt, prior=teacher, settings=settings, seed=options.seed).motion
+    motion = animate(asset, prompt, prior=prior, settings=settings, seed=options.seed).motion
     seconds = time.process_time() - start
     reference, verdict = judge(asset, reference_motion(asset, "walk", seconds=2.0, fps=24.0)), judge(asset, motion)
     legs, truth = ([pair for pair in v.pairs if pair.kind == "leg"] for v in (verdict, reference))
@@ -156,13 +162,13 @@ def main(options: Options) -> None:
         return
     variants = dict(VARIANTS)
     if options.other_prior:
-        variants["another prior"] = {}
+        variants["another prior"] = AnimateOptions()
     if options.quick:
         variants = {name: variants[name] for name in ("the recipe", "no foot losses", "no prior")}
     rows, pictures = [], []
     for name in options.species:
-        for variant, changes in variants.items():
-            row, drawn = run(variant, changes, name, options)
+        for variant, settings in variants.items():
+            row, drawn = run(variant, settings, name, options)
             rows.append(row)
             pictures.append(drawn)
             console.print(row, highlight=False)

@@ -2,7 +2,7 @@
 
     python benchmarks/distill.py [--quick] [--json FILE] [--weights FILE]
 
-A step films the motion, asks the prior, adds up the losses and goes back through all of it. Times are CPU seconds of
+A step draws the motion, asks the prior, adds up the losses and goes back through all of it. Times are CPU seconds of
 one thread, the mean over steps in one process: compare within a run. The prior is the pocket one (with fresh weights if
 no file is given: they take as long). What matters is the share of everything that is not the prior.
 """
@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,17 +24,17 @@ from rich.table import Table
 
 from jigdoll import zoo
 from jigdoll.distill import loop
-from jigdoll.distill.config import DistillConfig
-from jigdoll.distill.scene import set_stage
+from jigdoll.distill.options import AnimateOptions, CameraOptions
+from jigdoll.distill.scene import make_scene
 from jigdoll.prior.pocket.model import PocketConfig, PocketNet
 from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
 from jigdoll.protocols import VideoPrior
 
 PARTS = {
-    "motion": ("controls", "pose_of", "forward"),
-    "film": ("film",),
-    "prior": ("_gradient",),
-    "losses": ("_demands",),
+    "motion": ("curve_values", "pose_of", "forward"),
+    "picture": ("render_window",),
+    "prior": ("guide",),
+    "losses": ("losses",),
     "step": ("take_step",),
 }
 """The functions of the loop behind each part; the rest is the way back through them."""
@@ -67,20 +67,19 @@ def measure(
 ) -> Row:
     """The mean time of each part over some steps, after two that warm up."""
     asset = zoo.make(name)
-    config = DistillConfig(views=views, splats=splats, frames=frames, ramp_start=-1.0, ramp_end=-0.5, settle=0)
-    stage = set_stage(asset, f"a {name} walks", prior, config)
-    state = loop.begin(stage, 0)
+    options = AnimateOptions(iterations=1000, cameras=CameraOptions(views=views, splats=splats, frames=frames))
+    scene = make_scene(asset, f"a {name} walks", prior, options)
+    state = replace(loop.begin(scene, 0), step=950)  # late enough for all losses
     for _ in range(2):
-        state, _, _ = loop.advance(stage, state)
+        state, _, _ = loop.advance(scene, state)
     with clocked() as spent:
         start = time.process_time()
         for _ in range(steps):
-            state, _, _ = loop.advance(stage, state)
+            state, _, _ = loop.advance(scene, state)
         total = time.process_time() - start
     parts = {part: 1e3 * spent[part] / steps for part in PARTS}
     parts["backward"] = 1e3 * total / steps - sum(parts.values())
-    assert stage.config.frames is not None
-    return Row(name, len(asset.skeleton), stage.config.frames, splats, views, parts)
+    return Row(name, len(asset.skeleton), scene.plan.cameras.frames, splats, views, parts)
 
 
 @contextmanager

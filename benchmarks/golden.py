@@ -10,6 +10,7 @@ before the change and compare after it on the same machine.
 
 import hashlib
 import json as json_module
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 import tyro
 
 RECORD = Path(__file__).with_name("golden.json")
+SOURCES = Path(__file__).resolve().parents[1] / "src"
 ASSETS = Path(__file__).resolve().parents[2] / "shared" / "assets" / "rigged"
 FOX, HORSE = ASSETS / "khronos/Fox.glb", ASSETS / "mesh2motion/horse-animations.glb"
 ANIMATE = {
@@ -54,8 +56,10 @@ class Options:
 
 def run(*words: str, folder: Path) -> str:
     """What the command prints."""
+    # The sources beside this file, wherever the command runs and whatever is installed.
+    paths = {"cwd": folder, "env": os.environ | {"PYTHONPATH": str(SOURCES)}}
     done = subprocess.run(
-        [sys.executable, "-m", "jigdoll", *words], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "jigdoll", *words], capture_output=True, text=True, check=False, **paths
     )
     if done.returncode:
         raise SystemExit(f"jigdoll {' '.join(words)}\n{done.stderr[-2000:]}")

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from ablation import picture
 from jigdoll.asset.load import load
-from jigdoll.distill.config import DistillConfig
+from jigdoll.distill.options import AnimateOptions
 from jigdoll.errors import JigdollError
 from jigdoll.export import save
 from jigdoll.formats.video import write_picture
@@ -98,7 +98,7 @@ def run(name: str, words: str, options: Options) -> tuple[Row, np.ndarray]:
     """Animate a file and judge it beside the artist's clip."""
     path, who, clips = FILES[name]
     asset, start = load(options.assets / path), time.process_time()
-    settings = DistillConfig(iterations=10, settle=30) if options.quick else DistillConfig()
+    settings = AnimateOptions(iterations=10, refine_steps=30) if options.quick else AnimateOptions()
     made = animate(asset, f"{who} {words}", prior=open_pocket(options.weights), settings=settings, seed=options.seed)
     seconds, verdict = time.process_time() - start, made.verdict
     artist = None

@@ -21,7 +21,7 @@ import json as json_module
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -43,7 +43,7 @@ from jigdoll.rig.reparent import Reparented, reparent, to_reparented
 from jigdoll.rig.retarget import decode, encode
 from jigdoll.rig.retarget.decode import stances
 from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import LimbMotion, feet_of, heading_of, pelvis_of, yaw
+from jigdoll.rig.retarget.limb_motion import LimbMotion, feet_of, heading_of, yaw
 from jigdoll.rig.retarget.turns import from_rotvec
 from jigdoll.types import Motion, Pose, RiggedAsset
 
@@ -123,7 +123,7 @@ def bones(anatomy: Anatomy) -> list[tuple[int, int]]:
 def directions(anatomy: Anatomy, motion: Motion, pairs: list[tuple[int, int]]) -> np.ndarray:
     """Unit directions [frames bones 3] in the frame of the heading."""
     world = motion_to_world(anatomy.skeleton, motion)
-    hub = pelvis_of(anatomy)
+    hub = anatomy.pelvis
     turned = world[:, hub, :3, :3] @ anatomy.R_neutral[hub].T
     H = yaw(heading_of(turned, motion.fps))
     P = world[..., :3, 3]
@@ -230,6 +230,8 @@ def changed(corpus: Corpus, options: Options) -> Iterator[dict]:
     for word in CHANGED[:3] if options.quick else CHANGED:
         body, clip = corpus.clip(word)
         motion = to_reparented(body.copy, clip)
+        bare = anatomy_of(replace(body.copy.asset, clips={}))  # the other rig has no idle clip to show its carriage
+        body = replace(body, anatomy=bare)
         for case in range(1 if options.quick else 4):
             skeleton, joints = change(body.anatomy, rng)
             other = whole(motion_asset("changed", skeleton, {}))
@@ -254,7 +256,7 @@ def change(anatomy: Anatomy, rng: np.random.Generator):
     turn = np.tile(np.eye(3), (len(skeleton), 1, 1))
     lift = rng.uniform(-0.6, 0.9)
     for parts in anatomy.parts:
-        if parts.limb.kind == "arm":  # towards a T pose, or down
+        if parts.limb.kind == "arm" and anatomy.kind == "person":  # towards a T pose, or down
             side = 1.0 if parts.limb.side == "left" else -1.0
             below = [parts.root]
             for joint in below:

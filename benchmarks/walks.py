@@ -21,7 +21,7 @@ from rich.table import Table
 from ablation import picture
 from classifier import CLASS_OF, CLASSES, load_classifier, name_actions
 from jigdoll import zoo
-from jigdoll.distill.config import DistillConfig
+from jigdoll.distill.options import AnimateOptions, GuidanceOptions
 from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, walk_check
@@ -56,10 +56,8 @@ class Options:
 def distilled(name: str, words: str, options: Options) -> tuple[RiggedAsset, Motion, float]:
     """A character, its motion and the CPU seconds it took."""
     asset, start = zoo.make(name), time.process_time()
-    settings = DistillConfig(guidance=0.0) if options.prior_off else DistillConfig()
-    iterations = 20 if options.quick else options.iterations
-    if iterations:
-        settings = DistillConfig(iterations=iterations, guidance=settings.guidance)
+    guidance = GuidanceOptions(scale=0.0 if options.prior_off else None)
+    settings = AnimateOptions(iterations=20 if options.quick else options.iterations, guidance=guidance)
     prompt = f"a {name.replace('_', ' ')} {words}"
     made = animate(asset, prompt, prior=open_pocket(options.weights), settings=settings, seed=options.seed)
     return asset, made.motion, time.process_time() - start

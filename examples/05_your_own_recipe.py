@@ -6,8 +6,9 @@ Here the motion is one value per frame with a smoothness term, as in the AKD pap
 """
 
 from jigdoll import zoo
-from jigdoll.distill.config import DistillConfig
 from jigdoll.distill.loop import StepReport, distill
+from jigdoll.distill.options import AnimateOptions, CurveOptions, LossWeights
+from jigdoll.distill.scene import make_scene
 from jigdoll.judge import judge
 from jigdoll.prior.pocket.prior import open_pocket
 
@@ -20,8 +21,11 @@ def watch(now: StepReport) -> None:
 
 
 dog = zoo.make("dog")
-config = DistillConfig(basis="frames", smooth=3000.0, iterations=40, settle=60)
-made = distill(dog, "a dog walks", open_pocket(), config, watch=watch)
+options = AnimateOptions(
+    iterations=40, refine_steps=60, curves=CurveOptions(basis="frames"), losses=LossWeights(smooth=3000.0)
+)
+scene = make_scene(dog, "a dog walks", open_pocket(), options)
+made = distill(scene, watch=watch)
 verdict = judge(dog, made.motion)
 for pair in verdict.pairs:
     print(f"{pair.kind}: left against right {pair.alternation:+.2f}, swings by {pair.amplitude:.0f} degrees")

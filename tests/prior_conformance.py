@@ -21,7 +21,7 @@ def check_video_prior(
     tolerance: float = 1e-4,
 ) -> None:
     """Assert the whole contract of `VideoPrior` on a random video (by default of the prior's own size)."""
-    assert isinstance(prior, VideoPrior)
+    assert isinstance(prior, VideoPrior) and isinstance(prior.device, torch.device)
     size = (frames or prior.defaults.frames, height or prior.defaults.height, width or prior.defaults.width)
     generator = torch.Generator().manual_seed(0)
     video = torch.rand(2, *size, 3, generator=generator)
@@ -55,7 +55,7 @@ def _check_texts(prior: VideoPrior, prompts: tuple[str, str]) -> list[torch.Tens
         assert again.species == read(prompt).species
     texts = [prior.embed(prompt) for prompt in (*prompts, "")]
     for text, again in zip(texts, [prior.embed(prompt) for prompt in (*prompts, "")], strict=True):
-        assert text.isfinite().all() and not text.requires_grad
+        assert text.isfinite().all() and not text.requires_grad and text.device == prior.device
         assert torch.equal(text, again), "the same words mean the same"
     for one, other in ((0, 1), (0, 2), (1, 2)):
         assert texts[one].shape != texts[other].shape or not torch.allclose(texts[one], texts[other])
@@ -66,6 +66,7 @@ def _check_encode(prior: VideoPrior, video: torch.Tensor, tolerance: float) -> t
     copy = video.clone().requires_grad_()
     latents = prior.encode(copy)
     assert latents.shape[0] == 2 and latents.isfinite().all() and latents.dtype == torch.float32
+    assert latents.device == prior.device
     assert torch.equal(copy.detach(), video), "encoding changes nothing in the video"
     with torch.no_grad():
         assert not prior.encode(video).requires_grad

@@ -1,5 +1,6 @@
 """The whole story with a stand-in prior, and the run folder it happens in."""
 
+import base64
 import json
 import warnings
 from collections.abc import Sequence
@@ -14,22 +15,24 @@ import jigdoll
 from jigdoll import pipeline
 from jigdoll.asset.load import load, load_motion
 from jigdoll.cli import main
-from jigdoll.cli.animate import configured, options_of, setting, who_and_what
-from jigdoll.distill.config import DistillConfig
-from jigdoll.distill.scene import set_stage
+from jigdoll.cli.animate import options_of, who_and_what
+from jigdoll.distill.options import AnimateOptions, CameraOptions, GuidanceOptions, LossWeights
+from jigdoll.distill.scene import Scene, make_scene
 from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
 from jigdoll.formats.joints import free_skeleton
+from jigdoll.judge import Verdict, judge
 from jigdoll.physics import track as tracking
 from jigdoll.physics.bodies import make_bodies
 from jigdoll.protocols import VideoPrior
 from jigdoll.runs import ProgressFile, open_run, read_request
-from jigdoll.types import PriorDefaults, Request, RiggedAsset, Weights
+from jigdoll.types import Motion, PriorDefaults, Request, RiggedAsset, Weights
 from jigdoll.zoo.from_text import character_from_text
 
 
 class StandIn:
     """A prior of pixels that wants everything darker under a text than under none."""
 
+    device = torch.device("cpu")
     defaults = PriorDefaults(
         look="clay", frames=8, fps=8.0, width=24, height=16, guidance=5.0, levels=(0.3, 0.9), negative_prompt="bad"
     )
@@ -64,7 +67,13 @@ class Trained(StandIn):
         return request.prompt, f"not {request.prompt}"
 
 
-QUICK = DistillConfig(iterations=6, settle=12, views=1, splats=150, checkpoint_seconds=0.0, preview_seconds=0.0)
+QUICK = AnimateOptions(
+    iterations=6,
+    refine_steps=12,
+    cameras=CameraOptions(views=1, splats=150),
+    checkpoint_seconds=0.0,
+    preview_seconds=0.0,
+)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +100,7 @@ def test_everything_that_people_open_is_written(done: tuple[Path, pipeline.Anima
     assert len(moved) == 11 and set(ant.skeleton.names) <= {*skeleton.names}
     assert "an ant walks" in made.files["report"].read_text()
     metrics = json.loads(made.files["metrics"].read_text())
-    assert len(metrics["losses"]["prior"]) == QUICK.steps
+    assert len(metrics["losses"]["prior"]) == made.distilled.plan.steps
     assert metrics["verdict"]["frames"] == 11
     assert len(list((out / "previews").glob("try0-step*.png"))) > 0
     assert json.loads((out / "progress.json").read_text())["fraction"] == 1.0
@@ -145,7 +154,12 @@ def test_a_run_that_was_killed_ends_in_the_same_motion(
 
 @pytest.mark.parametrize(
     ("changes", "point"),
-    [({"prompt": "an ant runs"}, "prompt was"), ({"seed": 3}, "seed was 0 and is now 3"), ({"loop": True}, "loop was")],
+    [
+        ({"prompt": "an ant runs"}, "prompt was"),
+        ({"seed": 3}, "seed was 0 and is now 3"),
+        ({"loop": True}, "loop was"),
+        ({"settings": replace(QUICK, losses=LossWeights(contact=5.0))}, "losses.contact was null and is now 5.0"),
+    ],
 )
 def test_a_folder_of_another_run_is_refused(
     done: tuple[Path, pipeline.Animation], ant: RiggedAsset, changes: dict, point: str
@@ -155,10 +169,59 @@ def test_a_folder_of_another_run_is_refused(
         pipeline.animate(ant, out=done[0], **asked)
 
 
-def test_the_best_of_several_tries_is_kept(ant: RiggedAsset) -> None:
-    made = pipeline.animate(ant, "an ant walks", prior=StandIn(), settings=replace(QUICK, iterations=2), tries=3)
+def test_the_best_of_several_tries_is_kept_and_what_is_scored_is_what_ships(
+    ant: RiggedAsset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenes, judged = [], []
+
+    def counted(*arguments: object, **options: object) -> Scene:
+        scenes.append(make_scene(*arguments, **options))
+        return scenes[-1]
+
+    def watched(body: RiggedAsset, motion: Motion, **options: object) -> Verdict:
+        judged.append(motion)
+        return judge(body, motion, **options)
+
+    monkeypatch.setattr(pipeline, "make_scene", counted)
+    monkeypatch.setattr(pipeline, "judge", watched)
+    quick = replace(QUICK, iterations=2)
+    made = pipeline.animate(ant, "an ant walks", prior=StandIn(), settings=quick, tries=3, fps=12.0)
     assert len(made.distilled.scores) == 3 and made.distilled.score == max(made.distilled.scores)
-    assert made.files == {}
+    assert made.files == {} and len(scenes) == 1
+    best = made.distilled.scores.index(made.distilled.score)
+    torch.testing.assert_close(judged[best].pose.rotations, made.motion.pose.rotations, rtol=0, atol=1e-6)
+    assert len(judged) == 4 and all(motion.fps == 12.0 for motion in judged)
+    expected = pipeline.quality(judge(ant, judged[best])) + pipeline.PREFERENCE * pipeline.preference(
+        scenes[0], judged[best]
+    )
+    assert made.distilled.score == pytest.approx(expected)
+
+
+def test_the_film_is_encoded_once(
+    ant: RiggedAsset, done: tuple[Path, pipeline.Animation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jigdoll.formats import video
+
+    written: list[Path] = []
+    write = video.write
+    monkeypatch.setattr(
+        video, "write", lambda path, *rest, **more: (written.append(path), write(path, *rest, **more))[1]
+    )
+    made = pipeline.animate(ant, "an ant walks", out=done[0], prior=StandIn(), settings=QUICK, fps=12.0)
+    assert written == [done[0] / "motion.mp4"]
+    film = base64.b64encode(made.files["mp4"].read_bytes()).decode()
+    assert film in made.files["report"].read_text()
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(JigdollError, match="no device is called 'gpu'"):
+        pipeline.open_prior("pocket", device="gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(JigdollError, match="sees no CUDA GPU"):
+            pipeline.open_prior("pocket", device="cuda")
+    with pytest.raises(JigdollError, match="for large video models"):
+        pipeline.open_prior("pocket", offload=True)
+    assert pipeline.open_prior("pocket", device="cpu").device == torch.device("cpu")
 
 
 def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path, pipeline.Animation]) -> None:
@@ -166,8 +229,8 @@ def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path
     motion = done[1].distilled.motion
 
     def preference(negative: str) -> float:
-        config = replace(QUICK, negative_prompt=negative)
-        return pipeline.preference(set_stage(ant, "an ant walks", StandIn(), config), motion)
+        options = replace(QUICK, guidance=GuidanceOptions(negative_prompt=negative))
+        return pipeline.preference(make_scene(ant, "an ant walks", StandIn(), options), motion)
 
     assert preference("x") < 0 < preference(40 * "x")
     assert preference("y" * 12) == 0
@@ -273,26 +336,28 @@ def test_a_bare_mesh_is_rigged_on_the_way(ant: RiggedAsset) -> None:
 
 
 def test_the_words_make_the_character_and_what_is_not_obeyed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "open_prior", lambda prior: Trained())
+    monkeypatch.setattr(pipeline, "open_prior", lambda prior, **_: Trained())
     quick = replace(QUICK, iterations=1)
 
     def coarse(prompt: str, *, seed: int = 0) -> RiggedAsset:
         return character_from_text(prompt, seed=seed, coarse=True)
 
     with pytest.warns(pipeline.PromptWarning, match="'swims' \\(swim\\) is not an action"):
-        made = pipeline.animate(None, "a spider swims and walks", settings=quick, make_character=coarse, anyway=True)
+        made = pipeline.animate(
+            None, "a spider swims and walks", prior="pocket", settings=quick, make_character=coarse, anyway=True
+        )
     assert made.asset.name == "spider"
-    assert made.distilled.config.negative_prompt == "not a spider swims and walks"
+    assert made.distilled.plan.guidance.negative_prompt == "not a spider swims and walks"
 
 
 @pytest.mark.parametrize("words", ["a fox sits", "a fox attacks", "a fox trots, then sits", "a fox zorgles"])
 def test_an_action_that_was_never_learned_is_refused_before_any_work_is_done(
     words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "open_prior", lambda prior: Trained())
+    monkeypatch.setattr(pipeline, "open_prior", lambda prior, **_: Trained())
     monkeypatch.setattr(pipeline, "open_character", lambda *_, **__: pytest.fail("work was begun"))
     with pytest.raises(JigdollError, match=r"--anyway \(anyway=True\)") as refused:
-        pipeline.animate("zoo:fox", words)
+        pipeline.animate("zoo:fox", words, prior="pocket")
     hint = {"a fox sits": "nearest: idle", "a fox attacks": "nearest: punch"}.get(words, "walk|idle")
     assert any(part in str(refused.value) for part in hint.split("|"))
 
@@ -354,49 +419,10 @@ def test_one_word_is_the_prompt_and_two_are_character_and_prompt(tmp_path: Path)
         who_and_what(None, None)
 
 
-@pytest.mark.parametrize(
-    ("word", "value"),
-    [
-        ("contact=5", 5.0),
-        ("form=csd", "csd"),
-        ("views=3", 3),
-        ("azimuth=[10, 20]", (10.0, 20.0)),
-        ("basis=null", None),
-        ("mirror=false", False),
-    ],
-)
-def test_settings_are_read_as_their_types(word: str, value: object) -> None:
-    name, read = setting(word)
-    assert name == word.partition("=")[0] and read == value and type(read) is type(value)
-
-
-@pytest.mark.parametrize(
-    ("word", "hint"),
-    [
-        ("contcat=5", "did you mean contact"),
-        ("contact", "NAME=VALUE"),
-        ("views=2.5", "whole number"),
-        ("form=xyz", "sds"),
-        ("azimuth=[1]", r"\[..., ...\]"),
-        ("mirror=1", "true or false"),
-        ("rate=fast", "a number"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(word: str, hint: str) -> None:
-    with pytest.raises(JigdollError, match=hint):
-        setting(word)
-
-
-def test_the_papers_recipe_takes_changes() -> None:
-    config = configured(("views=2",), paper=True, iterations=50)
-    assert (config.form, config.views, config.iterations, config.guidance) == ("sds", 2, 50, 100.0)
-    assert configured((), paper=False, iterations=None) == DistillConfig()
-
-
 def test_a_folder_knows_its_own_options(done: tuple[Path, pipeline.Animation]) -> None:
     _, prompt, options = options_of(done[0])
     assert prompt == "an ant walks"
-    assert options["fps"] == 12.0 and options["settings"] == replace(QUICK, seed=0, tries=1, negative_prompt="bad")
+    assert options["fps"] == 12.0 and options["settings"] == QUICK
 
 
 def test_the_pocket_prior_is_a_teacher_by_name(tmp_path: Path) -> None:
@@ -409,7 +435,7 @@ def test_the_pocket_prior_is_a_teacher_by_name(tmp_path: Path) -> None:
 def test_the_command_line_animates_and_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, ant: RiggedAsset
 ) -> None:
-    monkeypatch.setattr(pipeline, "open_prior", lambda prior: StandIn())
+    monkeypatch.setattr(pipeline, "open_prior", lambda prior, **_: StandIn())
     monkeypatch.setattr("jigdoll.character.make", lambda name, *, seed=0: ant)
     monkeypatch.chdir(tmp_path)
 
@@ -418,16 +444,24 @@ def test_the_command_line_animates_and_goes_on(
         main()
         return capsys.readouterr().out
 
-    said = jigdoll_animate(
-        "zoo:ant", "an ant walks", "--iterations", "2", "--fps", "4", "--set", "views=1", "splats=150", "settle=9"
-    )
+    small = ("--cameras.views", "1", "--cameras.splats", "150", "--refine-steps", "4", "--losses.contact", "50")
+    said = jigdoll_animate("zoo:ant", "an ant walks", "--iterations", "2", "--fps", "4", *small)
     out = Path("animations/ant-an-ant-walks")
     assert "motion.glb" in said and "report.html" in said and (out / "motion.mp4").stat().st_size > 0
+    _, _, options = options_of(out)
+    cameras, losses = CameraOptions(views=1, splats=150), LossWeights(contact=50.0)
+    assert options["settings"] == AnimateOptions(iterations=2, refine_steps=4, cameras=cameras, losses=losses)
     before = (out / "motion.bvh").read_bytes()
     (out / "motion.bvh").unlink()
     facts = json.loads(jigdoll_animate("--resume", str(out), "--json"))
     assert facts["prompt"] == "an ant walks" and Path(facts["named"]["glb"]) == out / "motion.glb"
     assert (out / "motion.bvh").read_bytes() == before
+    paper = jigdoll_animate(
+        "zoo:ant", "an ant walks", "--paper", "--iterations", "2", "--cameras.splats", "50", "--out", "paper"
+    )
+    assert "motion.glb" in paper
+    asked = options_of(Path("paper"))[2]["settings"]
+    assert (asked.iterations, asked.guidance.scale, asked.losses.ground, asked.cameras.splats) == (2, 100.0, 1e7, 50)
     with pytest.raises(SystemExit) as stop:
         jigdoll_animate("a fox walks", "--resume", str(out))
     assert stop.value.code == 1 and "leave the others out" in capsys.readouterr().err

@@ -14,11 +14,11 @@ import torch
 from jigdoll.asset.axes import AxisHints
 from jigdoll.character import ZOO, body_mark, open_character, rigged
 from jigdoll.checkpoint import fingerprint
-from jigdoll.distill.config import DistillConfig
-from jigdoll.distill.foot_lock import plant
+from jigdoll.distill.config import DistillPlan
+from jigdoll.distill.foot_lock import foot_lock
 from jigdoll.distill.loop import Distilled, StepReport, distill
-from jigdoll.distill.scene import Stage, choose_shot, set_stage
-from jigdoll.distill.scene import film as shoot
+from jigdoll.distill.options import AnimateOptions
+from jigdoll.distill.scene import Scene, make_scene, render_window, sample_camera
 from jigdoll.distill.trajectory import to_motion
 from jigdoll.errors import MissingExtra
 from jigdoll.export import save
@@ -27,19 +27,25 @@ from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.report import draw_film, write_report
 from jigdoll.kinematics import forward
 from jigdoll.language import explain, read, require_actions
+from jigdoll.language.encoder import open_encoder
+from jigdoll.math.devices import to_device
+from jigdoll.memory.draft import draft
+from jigdoll.memory.segments import open_memory
 from jigdoll.motion import check_rate, close_loop, resample, slice_motion
 from jigdoll.physics.bodies import Bodies, make_bodies
 from jigdoll.prior.open import open_prior
 from jigdoll.protocols import Progress, TextTo3D, VideoPrior, part, quiet
 from jigdoll.render.draw import contact_sheet
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.reparent import reparent, to_original
 from jigdoll.runs import ProgressFile, Run, open_run
-from jigdoll.splats.bind import bind
-from jigdoll.types import Motion, RiggedAsset
+from jigdoll.types import Motion, Pose, RiggedAsset
 from jigdoll.zoo.from_text import character_from_text
 
-_FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds")
+_FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds", "device", "offload", "vae_frames")
 """What may change when a run is taken up again: the distillation is the same."""
+MEMORY = "memory"
+"""The prior of that name is none: real motion, found by words."""
 PREVIEW_SHARE = 0.02
 """How much of the work lies between two previews at least."""
 PREFERENCE = 10.0
@@ -58,7 +64,8 @@ class Animation:
     motion: Motion
     prompt: str
     verdict: Verdict
-    distilled: Distilled
+    distilled: Distilled | None
+    """What the distillation did; None where the motion is real motion from the memory."""
     files: Mapping[str, Path] = field(default_factory=dict)
     """What was written: glb, bvh, mp4, sheet, report, metrics."""
 
@@ -68,16 +75,19 @@ def animate(
     prompt: str,
     *,
     out: str | Path | None = None,
-    prior: str | VideoPrior = "pocket",
+    prior: str | VideoPrior = MEMORY,
+    device: str | None = None,
+    offload: bool = False,
+    vae_frames: int | None = None,
     seconds: float | None = None,
     fps: float = 24.0,
-    loop: bool = False,
-    seed: int = 0,
+    loop: bool | None = None,
+    seed: int | None = None,
     character_seed: int = 0,
-    tries: int = 1,
+    tries: int | None = None,
     physics: bool = False,
     anyway: bool = False,
-    settings: DistillConfig = DistillConfig(),
+    settings: AnimateOptions = AnimateOptions(),
     axes: AxisHints = AxisHints(),
     make_character: TextTo3D = character_from_text,
     progress: Progress = quiet,
@@ -85,16 +95,43 @@ def animate(
     """Animate a character (a file, `zoo:fox`, an asset, or None to make it from the words) as a sentence says.
 
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
-    again goes on where it was stopped. `prior`: pocket (built in), the name of a large video model, or your own.
+    again goes on where it was stopped. By default real motion is found in the memory by the words and put on the body,
+    in seconds. With a `prior` (pocket, which is built in, the name of a large video model, or yours) it is distilled.
+    A large one takes a `device` such as cuda, and less memory by `offload` and `vae_frames` (`prior.open.open_prior`).
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
     An action that the prior never learned is refused; `anyway` takes the nearest one in its place.
-    `settings` has everything else about the distillation. `axes` tells how a file is to be read where the guess is
-    wrong.
+    `settings` has everything about the distillation, seconds, loop, seed and tries included; those that are given here
+    count. `axes` tells how a file is to be read where the guess is wrong.
     """
     if physics:
         check_physics()
-    video_prior, asked = open_prior(prior), read(prompt)
+    if prior == MEMORY:
+        settings = replace(
+            settings,
+            seconds=settings.seconds if seconds is None else seconds,
+            loop=settings.loop if loop is None else loop,
+            seed=settings.seed if seed is None else seed,
+            tries=settings.tries if tries is None else tries,
+        )
+        asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
+        asset = rigged(asset, progress=part(progress, 0.0, 0.3))
+        request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": MEMORY}
+        request |= {"fps": fps, "physics": physics, "character_seed": character_seed}
+        request |= {**asdict(axes), **asdict(settings)}
+            "fps": fps,
+            "physics": physics,
+            "character_seed": character_seed,
+            **asdict(axes),
+            **asdict(settings),
+        }
+        request |= {"device": device, "offload": offload, "vae_frames": vae_frames}
+        with _folder(out, request) as run:
+            return from_memory(
+                asset, prompt, settings, fps=fps, physics=physics, run=run, progress=part(progress, 0.3, 1.0)
+            )
+    memory = {"device": device, "offload": offload, "vae_frames": vae_frames}
+    video_prior, asked = open_prior(prior, **memory), read(prompt)
     able = video_prior.defaults.actions
     require_actions(asked, able, anyway=anyway)
     if able is not None and (note := explain(asked, able)):
@@ -102,39 +139,110 @@ def animate(
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=part(progress, 0.0, 0.1))
-    config = replace(settings, seed=seed, tries=tries, loop=loop, seconds=seconds or settings.seconds)
-    words, unwanted = video_prior.texts(asked)
-    if config.negative_prompt is None:
-        config = replace(config, negative_prompt=unwanted)
+    given = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
+    options = replace(settings, **{name: value for name, value in given.items() if value is not None})
     request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": _named(prior)}
-    request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **asdict(axes), **asdict(config)}
+    request |= {"fps": fps, "physics": physics, "character_seed": character_seed, **memory}
+    request |= asdict(axes) | asdict(options)
+    words, unwanted = video_prior.texts(asked)
+    if options.guidance.negative_prompt is None:
+        options = replace(options, guidance=replace(options.guidance, negative_prompt=unwanted))
     reparented = reparent(asset)
     body = reparented.asset
     bodies = make_bodies(body) if physics else None  # refuses now what cannot stand
-    splats = bind(body, count=config.splats, seed=0)
-    stage = set_stage(body, words, video_prior, config, splats=splats)
+    clips: dict[int, Motion] = {}
+
+    def shipped(made: Distilled) -> Motion:
+        motion = finished(body, made, fps=fps, loop=options.loop, name=prompt)
+        return at_most(motion, options.seconds, loop=options.loop)
+
+    def score(made: Distilled) -> float:
+        """Of the clip that ships."""
+        clips[made.seed] = motion = shipped(made)
+        return quality(judge(body, motion)) + PREFERENCE * preference(scene, motion)
+
     with _folder(out, request) as run:
+        progress(0.1, "setting the scene")
+        scene = make_scene(body, words, video_prior, options)
         distilled = distill(
-            body,
-            words,
-            video_prior,
-            config,
+            scene,
             checkpoint=run.checkpoint if run else None,
-            watch=_watch(run, config, part(progress, 0.1, 0.4 if physics else 0.85)),
-            score=lambda motion: quality(judge(body, motion)) + PREFERENCE * preference(stage, motion),
-            splats=splats,
+            watch=_watch(run, scene.plan, part(progress, 0.1, 0.4 if physics else 0.85)),
+            score=score,
         )
-        motion = finished(body, distilled, fps=fps, loop=loop, name=prompt)
-        motion = at_most(motion, seconds, loop=loop)
+        motion = clips.get(distilled.seed) or shipped(distilled)
         before = None
         if bodies is not None:
             before = replace(motion, name="before physics")
-            motion = performed(body, motion, bodies=bodies, loop=loop, run=run, progress=part(progress, 0.4, 0.85))
+            performing = part(progress, 0.4, 0.85)
+            motion = performed(body, motion, bodies=bodies, loop=options.loop, run=run, progress=performing)
         verdict = judge(body, motion, reference=before, bodies=bodies)
         motion = to_original(reparented, motion)
-        files = write_results(run, asset, motion, verdict, distilled, progress=part(progress, 0.85, 1.0)) if run else {}
+        files = {}
+        if run is not None:
+            facts = {
+                "seed": str(distilled.seed),
+                "tries": str(len(distilled.scores)),
+                "score": f"{distilled.score:.2f}",
+            }
+            files = write_results(
+                run, asset, motion, verdict, facts=facts, numbers=_metrics(verdict, distilled),
+                losses=distilled.history, progress=part(progress, 0.85, 1.0),
+            )  # fmt: skip
     progress(1.0, "done")
     return Animation(asset, motion, prompt, verdict, distilled, files)
+
+
+def from_memory(
+    asset: RiggedAsset,
+    prompt: str,
+    options: AnimateOptions,
+    *,
+    fps: float,
+    physics: bool,
+    run: Run | None,
+    progress: Progress = quiet,
+) -> Animation:
+    """A sentence as real motion on a body: found by words, shaped, put on its limbs, its feet on the ground."""
+    check_rate(fps)
+    seed, tries, loop = options.seed, options.tries, options.loop
+    request, reparented = read(prompt), reparent(asset)
+    anatomy, memory, encoder = anatomy_of(reparented.asset), open_memory(), open_encoder()
+    if note := explain(request):
+        warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=3)
+    progress(0.0, "finding real motion")
+    drafts = [
+        draft(memory, request, anatomy, encoder, seconds=options.seconds, fps=fps, loop=loop, seed=seed + i)
+        for i in range(tries)
+    ]
+    verdicts = [judge(anatomy.asset, d.motion) for d in drafts]
+    best = max(range(tries), key=lambda i: drafts[i].fit + 0.2 * quality(verdicts[i]))
+    motion, verdict = replace(drafts[best].motion, name=prompt), verdicts[best]
+    if physics:
+        bodies, before = make_bodies(anatomy.asset), replace(motion, name="before physics")
+        motion = performed(anatomy.asset, motion, bodies=bodies, loop=loop, run=run, progress=part(progress, 0.2, 0.8))
+        verdict = judge(anatomy.asset, motion, reference=before, bodies=bodies)
+    motion = to_original(reparented, motion)
+    facts = {f"action {i + 1}": f"{f.words.text} ({f.words.source})" for i, f in enumerate(drafts[best].found)}
+    facts |= {"seed": str(seed + best), "body": anatomy.kind}
+    files = {}
+    if run is not None:
+        numbers = {
+            "verdict": as_dict(verdict),
+            "found": [asdict(f.words) for f in drafts[best].found],
+            "seed": seed + best,
+        }
+        files = write_results(
+            run,
+            asset,
+            motion,
+            verdict,
+            facts=facts,
+            numbers=numbers,
+            progress=part(progress, 0.8 if physics else 0.2, 1.0),
+        )
+    progress(1.0, "done")
+    return Animation(asset, motion, prompt, verdict, None, files)
 
 
 def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
@@ -147,8 +255,8 @@ def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool,
         motion = resample(distilled.motion, fps)
     else:
         motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
-    if distilled.config.contact:
-        motion = plant(body, motion, distilled.tempo)
+    if distilled.plan.losses["contact"]:
+        motion = foot_lock(body, motion, distilled.tempo)
     return replace(close_loop(motion, body.skeleton) if loop else motion, name=name)
 
 
@@ -214,39 +322,53 @@ def quality(verdict: Verdict) -> float:
 
 
 @torch.no_grad()
-def preference(stage: Stage, motion: Motion) -> float:
+def preference(scene: Scene, motion: Motion) -> float:
     """How much better the prior explains the motion by the prompt than by its opposite, as a share of the error.
 
     The difference matters and not the error itself: a motion that hardly moves is the easiest to explain, by any text.
     Every motion is asked the same questions: same cameras, same noise.
     """
     generator = torch.Generator().manual_seed(0)
-    low, high = stage.config.level_low, stage.config.level_high
-    assert low is not None and high is not None
-    T_world_joint = forward(stage.trajectory.skeleton, motion.pose)
+    guidance, prior = scene.plan.guidance, scene.prior
+    low, high = guidance.level_low, guidance.level_high
+    pose = to_device(_at_frames(motion, scene.plan.frames, scene.plan.fps).pose, prior.device)
+    T_world_joint = forward(scene.trajectory.skeleton, pose)
     right = wrong = 0.0
     for share in (0.2, 0.4, 0.6, 0.8):
         level = low + share * (high - low)
-        seen, reference_image = shoot(stage, T_world_joint, choose_shot(stage, generator))
-        clean = stage.prior.encode(seen)
-        noisy = stage.prior.noise(clean, level, generator)
-        wanted, unwanted = stage.prior.denoise(
-            noisy, level, [stage.texts.wanted, stage.texts.unwanted], reference_image
-        )
+        seen, reference_image = render_window(scene, T_world_joint, sample_camera(scene, generator))
+        clean = prior.encode(seen)
+        noisy = prior.noise(clean, level, generator)
+        wanted, unwanted = prior.denoise(noisy, level, [scene.texts.wanted, scene.texts.unwanted], reference_image)
         right += float((wanted - clean).square().mean())
         wrong += float((unwanted - clean).square().mean())
     return (wrong - right) / max(wrong + right, 1e-12)
 
 
+def _at_frames(motion: Motion, frames: int, fps: float) -> Motion:
+    """The motion at another rate with this many frames; the last one is held where the clip is too short for that."""
+    again = resample(motion, fps)
+    index = torch.arange(frames).clamp_max(len(again) - 1)
+    return replace(again, pose=Pose(again.pose.root[index], again.pose.rotations[index]))
+
+
 def write_results(
-    run: Run, asset: RiggedAsset, motion: Motion, verdict: Verdict, distilled: Distilled, *, progress: Progress
+    run: Run,
+    asset: RiggedAsset,
+    motion: Motion,
+    verdict: Verdict,
+    *,
+    facts: Mapping[str, str],
+    numbers: Mapping[str, Any],
+    losses: Mapping[str, Any] | None = None,
+    progress: Progress,
 ) -> dict[str, Path]:
     """Everything that people open: the clip in the original character, the bare motion, a film, pictures, figures."""
     progress(0.0, "writing the character")
     files = {
         "glb": save(run.path("motion.glb"), asset, [motion]),
         "bvh": save(run.path("motion.bvh"), asset, [motion]),
-        "metrics": run.write_json("metrics.json", _metrics(verdict, distilled)),
+        "metrics": run.write_json("metrics.json", numbers),
     }
     progress(0.2, "filming")
     film = draw_film(asset, motion)
@@ -260,9 +382,10 @@ def write_results(
         motion,
         verdict=verdict,
         prompt=motion.name,
-        facts={"seed": str(distilled.seed), "tries": str(len(distilled.scores)), "score": f"{distilled.score:.2f}"},
-        losses=distilled.history,
+        facts=facts,
+        losses=losses,
         film=film,
+        film_file=files["mp4"],
     )
     return files
 
@@ -273,7 +396,7 @@ def _metrics(verdict: Verdict, distilled: Distilled) -> dict[str, Any]:
         "score": distilled.score,
         "scores": distilled.scores,
         "seed": distilled.seed,
-        "settings": asdict(distilled.config),
+        "settings": asdict(distilled.plan),
         "losses": distilled.history,
     }
 
@@ -300,15 +423,15 @@ def _named(thing: object) -> str | None:
     return str(thing) if isinstance(thing, Path) else f"{type(thing).__name__} {getattr(thing, 'name', '')}".strip()
 
 
-def _watch(run: Run | None, config: DistillConfig, progress: Progress) -> Callable[[StepReport], None]:
+def _watch(run: Run | None, plan: DistillPlan, progress: Progress) -> Callable[[StepReport], None]:
     """Tell the caller, and the run folder, what the distillation says about itself."""
     diary = ProgressFile(run) if run else None
     shown = -1.0
 
     def watch(now: StepReport) -> None:
         nonlocal shown
-        attempt = f", try {now.attempt + 1} of {config.tries}" if config.tries > 1 else ""
-        progress(now.fraction, f"distilling, step {now.step} of {config.steps}{attempt}")
+        attempt = f", try {now.attempt + 1} of {plan.tries}" if plan.tries > 1 else ""
+        progress(now.fraction, f"distilling, step {now.step} of {plan.steps}{attempt}")
         if now.message:
             warnings.warn(now.message, stacklevel=2)
         if run is not None and diary is not None:

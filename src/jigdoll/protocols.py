@@ -46,6 +46,11 @@ class VideoPrior(Protocol):
     """
 
     @property
+    def device(self) -> torch.device:
+        """Where the model is: videos, latents and texts live there, and so does the motion that is distilled."""
+        ...
+
+    @property
     def defaults(self) -> PriorDefaults:
         """What the model wants to be shown, and how hard to guide with it."""
         ...

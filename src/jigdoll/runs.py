@@ -107,13 +107,21 @@ class ProgressFile:
 
 def _refuse_another(folder: Path, wanted: Mapping[str, Any], free: Collection[str]) -> None:
     """Say in which points the run in the folder differs from the one that is asked for."""
-    before = read_request(folder)
+    before, wanted = _flat(read_request(folder)), _flat(wanted)
     differ = [name for name in {**wanted, **before} if wanted.get(name) != before.get(name) and name not in free]
     if differ:
         name = differ[0]
         what = f"{name} was {_short(before.get(name))} and is now {_short(wanted.get(name))}"
         more = f" (and {', '.join(differ[1:])})" if differ[1:] else ""
         raise JigdollError(f"{folder}: this folder belongs to another run: {what}{more}; name another folder")
+
+
+def _flat(request: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """The request with options of options by their full names, such as losses.contact."""
+    flat: dict[str, Any] = {}
+    for name, value in request.items():
+        flat |= _flat(value, f"{before}{name}.") if isinstance(value, Mapping) else {before + name: value}
+    return flat
 
 
 def _short(value: Any) -> str:

@@ -352,7 +352,7 @@ class PriorDefaults:
     """Lowest and highest noise level worth distilling from."""
     negative_prompt: str = ""
     """What the guided text is set against."""
-    form: Literal["sds", "csd", "flow", "fit"] = "sds"
+    form: Literal["sds", "csd", "flow"] = "sds"
     """The form of guidance that suits the prior (see `distill.guidance`)."""
     reference_image: bool = False
     """Whether `denoise` also looks at the character at rest (`render.draw.draw_reference_image`)."""

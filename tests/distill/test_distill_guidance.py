@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from jigdoll.distill.guidance import Texts, embed_texts, finish, guide, surrogate
+from jigdoll.distill.guidance import Texts, embed_texts, guide, surrogate
+from jigdoll.math.diffusion import ddim_sample, guided
 from jigdoll.types import PriorDefaults, Request
 
 WANTED, UNWANTED, NULL = (torch.full((1,), float(i)) for i in (1, -1, 0))
@@ -16,6 +17,7 @@ TEXTS = Texts(WANTED, UNWANTED, NULL)
 class KnownPrior:
     """A prior that believes each text means one clip, whatever it is shown: its estimates are known in closed form."""
 
+    device = torch.device("cpu")
     defaults = PriorDefaults("clay", 2, 8.0, 4, 3, 100.0, (0.02, 0.98), "bad")
 
     def __init__(self, *, flow: bool = False) -> None:
@@ -100,23 +102,14 @@ def test_flow_is_the_difference_of_velocities() -> None:
     torch.testing.assert_close(gradient, velocity_hat - velocity, rtol=1e-4, atol=1e-4)
 
 
-def test_what_the_prior_would_change_about_the_still_character_is_taken_off() -> None:
-    prior, z, still = KnownPrior(), latents(), latents() + 0.5
-    generator = random()
-    gradient = guide(prior, z, TEXTS, form="sds", level=0.5, scale=7.0, generator=generator, still=still)
-    torch.testing.assert_close(gradient, z - still, rtol=0, atol=1e-5)
-    # both saw the same noise ...
-    (moving, _), (resting, _) = prior.seen
-    torch.testing.assert_close(moving - resting, 0.75**0.5 * (z - still), rtol=0, atol=1e-5)
-    # ... and it was drawn once.
-    plain = random()
-    guide(prior, z, TEXTS, form="sds", level=0.5, scale=7.0, generator=plain)
-    assert torch.equal(generator.get_state(), plain.get_state())
-
-
-def test_finishing_ends_at_the_clip_that_the_prior_has_in_mind() -> None:
+def test_sampling_ends_at_the_clip_that_the_prior_has_in_mind() -> None:
     prior, z = KnownPrior(), latents()
-    target = finish(prior, z, TEXTS, level=0.8, steps=4, scale=2.5, generator=random())
+
+    def estimate(noisy: Tensor, level: float) -> Tensor:
+        return guided(*prior.denoise(noisy, level, [WANTED, UNWANTED]), 2.5)
+
+    noisy = prior.noise(z, 0.8, random())
+    target = ddim_sample(noisy, [0.8, 0.6, 0.4, 0.2, 0.0], estimate=estimate, signal_and_noise=prior.signal_and_noise)
     truth = prior.means[-1] + 2.5 * (prior.means[1] - prior.means[-1])
     torch.testing.assert_close(target, truth.expand_as(z), rtol=0, atol=1e-5)
     assert [round(level, 4) for _, level in prior.seen] == [0.8, 0.6, 0.4, 0.2]

@@ -9,12 +9,12 @@ from jigdoll import zoo
 from jigdoll.distill.tempo import GRAVITY, leg_length, tempo_of
 from jigdoll.distill.trajectory import (
     basis_functions,
-    controls,
+    curve_values,
     fit_theta,
-    glide_pose,
     leaps,
     make_trajectory,
     pose_of,
+    rest_on_path,
     squash,
     to_motion,
     unsquash,
@@ -39,7 +39,7 @@ def test_one_value_per_frame_is_the_papers_parameterisation(dog: RiggedAsset) ->
     free = {"stiffness": 1.0, "arms": 1.0, "sideways": 1.0, "root_turn": 1.0, "limited": False}
     trajectory = make_trajectory(dog.skeleton, frames=5, fps=10.0, basis="frames", **free)
     theta = some_theta(trajectory.shape, 0.3)
-    moved = controls(trajectory, theta)
+    moved = curve_values(trajectory, theta)
     locked = trajectory.skeleton.limits[..., 0] == trajectory.skeleton.limits[..., 1]
     assert trajectory.terms == 5 and bool(locked.any()) and not bool(locked.all())
     torch.testing.assert_close(moved.angles, theta[:, :-1].masked_fill(locked, 0.0))
@@ -49,7 +49,7 @@ def test_one_value_per_frame_is_the_papers_parameterisation(dog: RiggedAsset) ->
 
 def test_the_start_glides_ahead_at_constant_speed(dog: RiggedAsset) -> None:
     trajectory = make_trajectory(dog.skeleton, frames=9, fps=12.0, speed=1.5)
-    pose = glide_pose(trajectory)
+    pose = rest_on_path(trajectory)
     # T_z = v i
     torch.testing.assert_close(pose.root, torch.tensor([0.0, 0.0, 1.5]) * torch.arange(9)[:, None] / 12)
     assert torch.equal(pose.rotations, torch.tensor([1.0, 0, 0, 0]).expand_as(pose.rotations))
@@ -58,7 +58,7 @@ def test_the_start_glides_ahead_at_constant_speed(dog: RiggedAsset) -> None:
 def test_a_turning_start_runs_along_a_circle_and_looks_where_it_goes(dog: RiggedAsset) -> None:
     v, w = 1.2, 0.8
     trajectory = make_trajectory(dog.skeleton, frames=25, fps=12.0, speed=v, turn=w)
-    pose = glide_pose(trajectory)
+    pose = rest_on_path(trajectory)
     # A circle of radius v / w whose centre is to the left (+X).
     away = pose.root - torch.tensor([v / w, 0.0, 0.0])
     torch.testing.assert_close(away.norm(dim=-1), torch.full((25,), v / w))
@@ -68,24 +68,31 @@ def test_a_turning_start_runs_along_a_circle_and_looks_where_it_goes(dog: Rigged
     torch.testing.assert_close(R[..., 2], ahead, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("basis", ["frames", "dct", "spline", "fourier", "stride"])
-def test_a_frozen_first_frame_is_the_rest_pose(dog: RiggedAsset, basis) -> None:
-    trajectory = make_trajectory(dog.skeleton, frames=9, fps=12.0, basis=basis, frozen=True, speed=1.0)
-    pose = pose_of(trajectory, controls(trajectory, some_theta(trajectory.shape)))
-    assert torch.equal(pose.root[0], torch.zeros(3))
-    torch.testing.assert_close(pose.rotations[0], glide_pose(trajectory).rotations[0])
-    assert float((pose.rotations[-1] - pose.rotations[0]).abs().max()) > 0.01 or basis == "fourier"
-
-
 def test_no_coefficient_leads_beyond_the_limits(dog: RiggedAsset) -> None:
     trajectory = make_trajectory(dog.skeleton, frames=9, fps=12.0, bend_bound=0.7, side_bound=0.2)
-    angles = controls(trajectory, some_theta(trajectory.shape, 40.0)).angles[:, 1:]
+    angles = curve_values(trajectory, some_theta(trajectory.shape, 40.0)).angles[:, 1:]
     low, high = dog.skeleton.limits[1:].unbind(-1)
     assert bool((angles >= low - 1e-6).all()) and bool((angles <= high + 1e-6).all())
     assert float(angles[..., 0].abs().max()) <= 0.7 + 1e-6 and float(angles[..., 1:].abs().max()) <= 0.2 + 1e-6
     assert float(angles[..., 0].abs().max()) > 0.69
     locked = (low == high).expand_as(angles)
     assert bool((angles[locked] == 0).all())
+
+
+def test_curves_are_a_residual_around_the_motion_to_start_from(dog: RiggedAsset, monkeypatch) -> None:
+    """Another start in the one place that says it: curves of zero give it back, and the bounds still hold."""
+    trajectory = make_trajectory(dog.skeleton, frames=13, fps=12.0, basis="frames", speed=1.0)
+    walk = reference_motion(dog, "walk", seconds=1.0, fps=12.0)
+    draft = curve_values(trajectory, fit_theta(trajectory, walk))
+    monkeypatch.setattr("jigdoll.distill.trajectory.start_values", lambda trajectory, t: draft)
+    start = curve_values(trajectory, torch.zeros(trajectory.shape))
+    torch.testing.assert_close(start.angles, draft.angles)
+    torch.testing.assert_close(start.root, draft.root)
+    wild = curve_values(trajectory, some_theta(trajectory.shape, 40.0)).angles[:, 1:]
+    low, high = trajectory.bounds[1:].unbind(-1)
+    assert bool((wild >= low - 1e-5).all()) and bool((wild <= high + 1e-5).all())
+    again = fit_theta(trajectory, to_motion(trajectory, torch.zeros(trajectory.shape)))
+    assert float(again[:, :-1].abs().max()) < 1e-3
 
 
 def test_squashing_has_slope_one_at_rest_and_an_inverse() -> None:
@@ -105,7 +112,7 @@ def test_squashing_has_slope_one_at_rest_and_an_inverse() -> None:
 
 def test_loops_end_in_the_pose_they_began_with(dog: RiggedAsset) -> None:
     trajectory = make_trajectory(dog.skeleton, frames=13, fps=12.0, basis="fourier", terms=7, speed=1.0)
-    pose = pose_of(trajectory, controls(trajectory, some_theta(trajectory.shape)))
+    pose = pose_of(trajectory, curve_values(trajectory, some_theta(trajectory.shape)))
     torch.testing.assert_close(pose.rotations[-1], pose.rotations[0], rtol=0, atol=1e-5)
     torch.testing.assert_close(pose.root[-1] - pose.root[0], torch.tensor([0.0, 0.0, 1.0]), rtol=0, atol=1e-5)
 
@@ -128,8 +135,10 @@ def test_fewer_active_terms_leave_the_later_ones_out(dog: RiggedAsset) -> None:
     cut = theta.clone()
     cut[4] *= 0.25
     cut[5:] = 0
-    torch.testing.assert_close(controls(trajectory, theta, active=4.25).angles, controls(trajectory, cut).angles)
-    torch.testing.assert_close(controls(trajectory, theta, active=7.0).root, controls(trajectory, theta).root)
+    torch.testing.assert_close(
+        curve_values(trajectory, theta, active=4.25).angles, curve_values(trajectory, cut).angles
+    )
+    torch.testing.assert_close(curve_values(trajectory, theta, active=7.0).root, curve_values(trajectory, theta).root)
 
 
 @pytest.mark.parametrize("basis", ["dct", "spline", "stride"])
@@ -185,7 +194,7 @@ def test_speed_follows_from_the_verb_and_the_legs(dog: RiggedAsset) -> None:
 def test_a_leap_flies_by_gravity_and_neither_starts_nor_lands_with_a_jerk(period: float) -> None:
     dt, rise = 1e-4, 0.2 * period
     t = torch.arange(0, 2 * period, dt, dtype=torch.float64)
-    y = leaps(t, rise=rise, period=period)
+    y = leaps(t, height=rise, period=period)
     speed, flying = y.diff() / dt, y[1:-1] > 1e-4
     acceleration = y.diff(n=2) / dt**2
     assert math.isclose(float(y.max()), rise, rel_tol=1e-3) and -2 * rise < float(y.min()) < -0.05 * rise
@@ -194,12 +203,12 @@ def test_a_leap_flies_by_gravity_and_neither_starts_nor_lands_with_a_jerk(period
     torch.testing.assert_close(y[: len(t) // 2], y[len(t) // 2 :][: len(t) // 2], rtol=0, atol=1e-3)
 
 
-def test_a_jump_starts_from_a_course_that_leaps(dog: RiggedAsset) -> None:
+def test_a_jump_starts_from_a_path_that_leaps(dog: RiggedAsset) -> None:
     jump, hop, walk = (tempo_of(f"a dog {verb}", dog.skeleton) for verb in ("jumps", "hops", "walks"))
     assert jump.rise > 2 * hop.rise > 0 and walk.rise == 0 and jump.period > 2 * hop.period
-    trajectory = make_trajectory(dog.skeleton, frames=25, fps=12.0, period=jump.period, rise=jump.rise)
-    course = controls(trajectory, torch.zeros(trajectory.shape)).course
-    assert float(course[:, 1].max()) > 0.8 * jump.rise and float(course[:, 1].min()) < 0
+    trajectory = make_trajectory(dog.skeleton, frames=25, fps=12.0, period=jump.period, jump_height=jump.rise)
+    path = curve_values(trajectory, torch.zeros(trajectory.shape)).root_path
+    assert float(path[:, 1].max()) > 0.8 * jump.rise and float(path[:, 1].min()) < 0
 
 
 def test_the_words_say_how_the_sides_follow_each_other(dog: RiggedAsset) -> None:

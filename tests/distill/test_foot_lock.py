@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jigdoll import zoo
-from jigdoll.distill.foot_lock import _long_runs, plant, raised
+from jigdoll.distill.foot_lock import _long_runs, foot_lock, raised
 from jigdoll.distill.tempo import tempo_of
 from jigdoll.judge import judge
 from jigdoll.kinematics import skin_transforms
@@ -38,7 +38,7 @@ def test_sliding_feet_are_held_and_little_else_changes(dog: RiggedAsset) -> None
     clip = reference_clip(dog, "walk", seconds=1.5, fps=24.0)
     tempo = replace(tempo_of("a dog walks", dog.skeleton), speed=clip.speed)
     loose = unsteady(dog, clip.motion, 0.08)
-    firm = plant(dog, loose, tempo)
+    firm = foot_lock(dog, loose, tempo)
     before, after, truth = (judge(dog, motion) for motion in (loose, firm, clip.motion))
     assert before.skate_ratio > 0.4 and after.skate_ratio < 0.05
     assert after.penetration < 0.001 and abs(after.duty - truth.duty) < 0.1
@@ -49,7 +49,7 @@ def test_sliding_feet_are_held_and_little_else_changes(dog: RiggedAsset) -> None
     low, high = dog.skeleton.limits[1:].unbind(-1)
     angles = compound_angles(dog.skeleton, firm.pose)[:, 1:]
     assert bool((angles >= low - 1e-3).all()) and bool((angles <= high + 1e-3).all())
-    again = plant(dog, loose, tempo)
+    again = foot_lock(dog, loose, tempo)
     assert torch.equal(again.pose.rotations, firm.pose.rotations)
 
 
@@ -57,7 +57,7 @@ def test_a_body_in_the_air_is_left_alone(dog: RiggedAsset) -> None:
     clip = reference_clip(dog, "walk", seconds=0.5, fps=12.0)
     pose = clip.motion.pose
     flying = replace(clip.motion, pose=Pose(pose.root.float() + torch.tensor([0.0, 2.0, 0.0]), pose.rotations.float()))
-    assert plant(dog, flying, tempo_of("a dog walks", dog.skeleton)) is flying
+    assert foot_lock(dog, flying, tempo_of("a dog walks", dog.skeleton)) is flying
 
 
 def test_a_body_that_stands_too_deep_is_raised_smoothly(dog: RiggedAsset) -> None:

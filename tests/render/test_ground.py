@@ -22,9 +22,11 @@ from jigdoll.render.draw import (
 from jigdoll.render.ground import (
     Ground,
     cast_shadow,
+    cast_shadow_reference,
     composite,
     cut_below_ground,
     draw_ground,
+    draw_ground_reference,
     fitting_ground,
     hide_below_ground,
 )
@@ -283,3 +285,32 @@ def test_a_picture_of_an_asset_is_square_and_shows_it():
     assert picture.shape == (32, 32, 3) and picture.dtype == np.uint8
     assert picture[16, 16].tolist() != picture[0, 0].tolist()
     assert picture_of(box_asset(), nodding(3).pose, size=16).shape == (3, 16, 16, 3)
+
+
+def test_the_ground_in_torch_is_the_compiled_one():
+    azimuth = torch.tensor([[20.0, 80.0, 200.0], [60.0, 150.0, 300.0]])
+    seen = orbit(torch.tensor([0.1, 0.3, 0.2]), 2.5, azimuth=azimuth, elevation=9.0, width=60, height=44)
+    points = torch.rand(3, 50, 3, generator=torch.Generator().manual_seed(0)) - torch.tensor([0.5, 0.1, 0.5])
+    ground = Ground(phase=(0.1, 0.3), cell=0.3, fog=5.0)
+    shadow = cast_shadow(points, ground=ground)
+    compiled = draw_ground(seen, ground=ground, shadow=shadow)
+    flat = Camera(seen.T_camera_world.reshape(6, 4, 4).double(), seen.K.reshape(6, 3, 3).double(), 60, 44)
+    plain = draw_ground_reference(flat, [0, 1, 2] * 2, ground=ground, shadow=shadow)
+    torch.testing.assert_close(compiled.flatten(0, 1), plain.float(), rtol=0, atol=1e-5)
+    quick = Camera(flat.T_camera_world.float(), flat.K.float(), 60, 44)
+    single = draw_ground_reference(quick, [0, 1, 2] * 2, ground=ground, shadow=shadow)
+    torch.testing.assert_close(single, plain.float(), rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("softness", [0.0, 1.5])
+@pytest.mark.parametrize("triangles", [True, False])
+def test_the_shadow_in_torch_is_the_compiled_one(triangles: bool, softness: float):
+    generator = torch.Generator().manual_seed(1)
+    points = torch.rand(2, 90, 3, generator=generator) - torch.tensor([0.5, 0.2, 0.5])
+    faces = torch.randint(90, (70, 3), generator=generator) if triangles else None
+    ground = Ground(shadow_softness=softness)
+    compiled, plain = (cast(points, faces=faces, ground=ground) for cast in (cast_shadow, cast_shadow_reference))
+    assert torch.equal(compiled.corner, plain.corner) and torch.equal(compiled.cell, plain.cell)
+    wrong = (compiled.darkness - plain.darkness).abs() > 1e-4
+    # A cell whose centre lies on an outline to the last digit may fall to either side.
+    assert float(compiled.darkness.max()) > 0.5 and float(wrong.float().mean()) < (2e-3 if triangles else 1e-9)

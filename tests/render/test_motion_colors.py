@@ -7,13 +7,16 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.kinematics import rest_pose, skin_transforms
+from jigdoll.math.devices import to_device
+from jigdoll.render.camera import fit_orbit
 from jigdoll.render.draw import ClipStyle, draw_reference_image, draw_splats
-from jigdoll.render.motion_colors import PACE, SWINGS, TURN, by_motion, rhythm
+from jigdoll.render.motion_colors import PACE, SWINGS, TURN, by_motion, find_legs, in_clay, nearest_reference, rhythm
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
 from jigdoll.types import Pose
 from jigdoll.zoo.gaits import reference_clip
+from pretended_device import pretended_device
 
 DOG = zoo.make("dog")
 SPLATS = bind(DOG, count=400)
@@ -208,3 +211,39 @@ def test_the_reference_image_of_a_leap_stands_on_the_ground_and_holds_no_gradien
 
     assert frames.requires_grad and not reference_image.requires_grad
     assert lowest(reference_image[0]) > lowest(frames[0, 0]) + 2
+
+
+def test_the_nearest_points_by_all_distances_are_those_of_the_tree():
+    points = torch.rand(300, 3, generator=torch.Generator().manual_seed(0))
+    places = torch.rand(1500, 3, generator=torch.Generator().manual_seed(1))
+    distances = torch.cdist(places, points)
+    found = nearest_reference(places, points)
+    torch.testing.assert_close(distances.gather(1, found[:, None])[:, 0], distances.amin(1))
+    rest = SPLATS.means
+    with pretended_device() as device:
+        there = find_legs(rest.to(device))
+        assert there.across.device == device
+    here = find_legs(rest)
+    for name in ("across", "along", "share"):
+        torch.testing.assert_close(getattr(there, name).cpu(), getattr(here, name))
+
+
+@pytest.mark.parametrize("look", ["motion", "clay"])
+def test_the_colours_and_their_gradients_are_the_same_on_every_device(look: str):
+    clip = reference_clip(DOG, "walk", seconds=0.5, fps=12.0).motion.pose
+    camera = fit_orbit(SPLATS.means, width=24, height=16)
+
+    def colors_on(device) -> tuple[torch.Tensor, torch.Tensor]:
+        splats, pose, skeleton, seen = (to_device(x, device) for x in (SPLATS, clip, DOG.skeleton, camera))
+        root = pose.root.float().clone().requires_grad_()
+        transforms = skin_transforms(skeleton, Pose(root, pose.rotations.float()))
+        posed = pose_by_transforms(splats, transforms)
+        painted = by_motion(splats, posed) if look == "motion" else in_clay(splats, posed, transforms, seen)
+        (painted.colors * painted.means).sum().backward()
+        assert root.grad is not None and painted.colors.device == torch.device(device)
+        return painted.colors.detach().cpu(), root.grad.cpu()
+
+    with pretended_device() as device:
+        there = colors_on(device)
+    for one, other in zip(colors_on("cpu"), there, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)

@@ -13,7 +13,7 @@ from jigdoll.render.rasterizer_cpu import rasterize_cpu
 from jigdoll.render.splat_asset import capture, likeness, splat_asset
 from jigdoll.splats.bind import bind, quats_facing, rebind, sample_colors, sample_surface
 from jigdoll.splats.fit import FitConfig, Views, fit
-from jigdoll.splats.image_loss import picture_loss, picture_loss_reference, psnr, ssim_map
+from jigdoll.splats.image_loss import image_loss, image_loss_reference, psnr, ssim_map
 from jigdoll.types import Camera, Material, Mesh, RiggedAsset, SkinnedGaussians, Weights
 
 
@@ -184,7 +184,7 @@ def test_the_compiled_loss_equals_the_reference_with_its_gradient(size: tuple[in
     generator = torch.Generator().manual_seed(0)
     target = torch.rand(*size, 4, generator=generator)
     drawn = (target + 0.3 * torch.rand(*size, 4, generator=generator) - 0.1).requires_grad_()
-    fast, slow = picture_loss(drawn, target, share=share), picture_loss_reference(drawn, target, share=share)
+    fast, slow = image_loss(drawn, target, share=share), image_loss_reference(drawn, target, share=share)
     torch.testing.assert_close(fast, slow, atol=1e-6, rtol=1e-5)
     (fast_grad,), (slow_grad,) = torch.autograd.grad(3 * fast, drawn), torch.autograd.grad(3 * slow, drawn)
     torch.testing.assert_close(fast_grad, slow_grad, atol=1e-4 * float(slow_grad.abs().max()), rtol=1e-3)
@@ -194,4 +194,4 @@ def test_the_reference_loss_has_the_slope_of_finite_differences():
     generator = torch.Generator().manual_seed(1)
     target = torch.rand(6, 5, 2, generator=generator, dtype=torch.float64)
     drawn = torch.rand(6, 5, 2, generator=generator, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: picture_loss_reference(x, target, share=0.4), (drawn,))
+    assert torch.autograd.gradcheck(lambda x: image_loss_reference(x, target, share=0.4), (drawn,))

@@ -36,9 +36,11 @@ class Body:
     """The same of the limbs across; joints of the middle are their own."""
     period: float
     """Of one stride [s]."""
-    lag: float | None
+    phase_offset: float | None
     """How long after the right legs the left ones do the same [s]; None where that is open."""
-    soles: Float[Tensor, "feet points 3"]
+    flight: bool
+    """Whether there are moments without any foot on the ground."""
+    contact_points: Float[Tensor, "feet points 3"]
     """Each foot's joint and the corners of the skin that it puts on the ground, in its own frame [m]."""
     feet_rest: Float[Tensor, " feet"]
     """Height of the feet at rest [m]."""
@@ -100,8 +102,9 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
         lefts=[left for left, _ in matches],
         rights=[right for _, right in matches],
         period=tempo.period,
-        lag=None if tempo.lag is None else tempo.lag * tempo.period,
-        soles=_soles(asset, T, feet),
+        phase_offset=None if tempo.lag is None else tempo.lag * tempo.period,
+        flight=tempo.family in ("run", "jump"),
+        contact_points=_contact_points(asset, T, feet),
         feet_rest=points[feet, 1],
         reach_rest=(points[feet] - points[hips]).norm(dim=-1),
         leg_length=length,
@@ -142,7 +145,7 @@ def capsule_distances(T_world_joint: Float[Tensor, "frames joints 4 4"], body: B
 
 
 def segment_distances(one: Float[Tensor, "*batch 2 3"], other: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch"]:
-    """The distance between segments; the places of the closest points hold no gradient (by the envelope theorem)."""
+    """The distance between segments; the stances of the closest points hold no gradient (by the envelope theorem)."""
     p, q = one[..., 0, :], other[..., 0, :]
     u, v = one[..., 1, :] - p, other[..., 1, :] - q
     with torch.no_grad():
@@ -194,9 +197,11 @@ def _cuboids(
     return joints, torch.stack(boxes)
 
 
-def _soles(asset: RiggedAsset, T_world_joint: Float[Tensor, "joints 4 4"], feet: list[int]) -> Float[Tensor, "_ 9 3"]:
+def _contact_points(
+    asset: RiggedAsset, T_world_joint: Float[Tensor, "joints 4 4"], feet: list[int]
+) -> Float[Tensor, "_ 9 3"]:
     """Each foot's joint, and of the lower half of its skin the points that reach farthest in eight directions."""
-    owner, soles = _owned(asset), torch.zeros(len(feet), 9, 3)
+    owner, found = _owned(asset), torch.zeros(len(feet), 9, 3)
     turn = torch.arange(8) * (torch.pi / 4)
     compass = torch.stack([torch.sin(turn), -torch.ones(8), torch.cos(turn)])
     for i, joint in enumerate(feet):
@@ -204,8 +209,8 @@ def _soles(asset: RiggedAsset, T_world_joint: Float[Tensor, "joints 4 4"], feet:
         if not len(skin):
             continue
         low = skin[skin[:, 1] <= skin[:, 1].median()]
-        soles[i, 1:] = apply(rigid_inverse(T_world_joint[joint]), low[(low @ compass).argmax(0)])
-    return soles
+        found[i, 1:] = apply(rigid_inverse(T_world_joint[joint]), low[(low @ compass).argmax(0)])
+    return found
 
 
 def _capsules(

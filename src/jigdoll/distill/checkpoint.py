@@ -1,13 +1,14 @@
 """Where a distillation stands, kept in a file that a kill cannot break: plain arrays, no pickle."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jigdoll.checkpoint import fingerprint, read_checkpoint, write_checkpoint
-from jigdoll.distill.scene import Stage
+from jigdoll.distill.scene import Scene
+from jigdoll.math.devices import to_device
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,9 +17,9 @@ class State:
 
     theta: Float[Tensor, "terms rows 3"]
     mean: Float[Tensor, "terms rows 3"]
-    """Adam's first moment."""
+    """Adam's first clip."""
     square: Float[Tensor, "terms rows 3"]
-    """Adam's second moment."""
+    """Adam's second clip."""
     anchor: Float[Tensor, "terms rows 3"]
     """The last place known to be good."""
     step: int
@@ -47,26 +48,33 @@ class Record:
     finished: tuple[Finished, ...]
 
 
-def write_record(path: Path, stage: Stage, record: Record) -> None:
+def write_record(path: Path, scene: Scene, record: Record) -> None:
     """Write the whole record or nothing."""
     content = {"state": vars(record.state), "finished": [vars(done) for done in record.finished]}
-    write_checkpoint(path, content, key=_key(stage))
+    write_checkpoint(path, content, key=_key(scene))
 
 
-def read_record(path: Path, stage: Stage) -> Record | None:
+def read_record(path: Path, scene: Scene) -> Record | None:
     """The record of this very run, or None where there is no file yet."""
-    found = read_checkpoint(path, key=_key(stage), what="distillation")
+    found = read_checkpoint(path, key=_key(scene), what="distillation")
     if found is None:
         return None
-    return Record(State(**found["state"]), tuple(Finished(**done) for done in found["finished"]))
+    device = scene.trajectory.device
+    state = to_device(State(**found["state"]), device)
+    finished = tuple(to_device(Finished(**done), device) for done in found["finished"])
+    return Record(replace(state, random=found["state"]["random"]), finished)  # generators live on the host
 
 
-def _key(stage: Stage) -> str:
-    """A mark of what must be the same for a run to go on: words, settings, skeleton, skin."""
+def _key(scene: Scene) -> str:
+    """A mark of what must be the same for a run to go on: words, plan, skeleton, skin.
+
+    The skin as the body knows it: splats that were fitted on a GPU are not the same to the last digit again.
+    """
     settings = {
         name: value
-        for name, value in asdict(stage.config).items()
+        for name, value in asdict(scene.plan).items()
         if name not in ("tries", "checkpoint_seconds", "preview_seconds")
     }
-    skeleton = stage.trajectory.skeleton
-    return fingerprint(stage.prompt, settings, skeleton.names, skeleton.T_parent_joint, stage.splats.means)
+    skeleton, body = scene.trajectory.skeleton, scene.body
+    skin = (body.masses, body.cuboids, body.contact_points)
+    return fingerprint(scene.prompt, settings, skeleton.names, skeleton.T_parent_joint, *skin)

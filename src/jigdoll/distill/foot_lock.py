@@ -13,10 +13,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jigdoll.distill.body import Body, body_of
-from jigdoll.distill.losses import Moment, clearance, ground, stride_speed
+from jigdoll.distill.losses import PosedClip, clearance, ground, stride_speed
 from jigdoll.distill.tempo import Tempo
-from jigdoll.distill.trajectory import Controls, Trajectory, controls, fit_theta, make_trajectory, pose_of
+from jigdoll.distill.trajectory import CurveValues, Trajectory, curve_values, fit_theta, make_trajectory, pose_of
 from jigdoll.kinematics import forward, rest_transforms, skin_transforms
+from jigdoll.math.devices import to_device
 from jigdoll.math.transforms import apply
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, Pose, RiggedAsset
@@ -32,7 +33,7 @@ HOLD, KEEP, SMOOTH, OUT = 2000.0, 1.0, 20.0, 1500.0
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class Stances:
     """Which feet stand when, and where."""
 
     stands: Bool[Tensor, "frames feet"]
@@ -42,7 +43,7 @@ class Places:
     """How high a swinging foot is at least, so that it does not drag [leg lengths]; 0 for a standing one."""
 
 
-def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int = 150, rate: float = 0.05) -> Motion:
+def foot_lock(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int = 150, rate: float = 0.05) -> Motion:
     """The motion with standing feet that stay in place; a body without legs, or one that flies, keeps its motion."""
     trajectory = make_trajectory(
         asset.skeleton,
@@ -56,36 +57,41 @@ def plant(asset: RiggedAsset, motion: Motion, tempo: Tempo, *, iterations: int =
         root_move=0.3,
         root_turn=0.2,
     )
-    body = body_of(asset, trajectory.skeleton, tempo)
+    # It all happens where the motion is.
+    device = motion.pose.root.device
+    body = to_device(body_of(asset, trajectory.skeleton, tempo), device)
+    trajectory = to_device(trajectory, device)
     start = fit_theta(trajectory, motion)
-    before = controls(trajectory, start)
-    places = find_places(body, _moment(trajectory, before))
-    if not bool(places.stands.any()):
+    before = curve_values(trajectory, start)
+    stances = find_stances(body, _posed(trajectory, before))
+    if not bool(stances.stands.any()):
         return motion
     theta = start.clone().requires_grad_()
     optimizer = torch.optim.Adam([theta], lr=rate, betas=(0.9, 0.95))
     for step in range(iterations):
-        moved = controls(trajectory, theta)
-        moment = _moment(trajectory, moved)
-        gap = (footprints(body, moment) - places.points) / body.leg_length
-        hold = (gap.square().sum(-1).mean(-1) * places.stands).sum() / places.stands.sum()
-        low = (places.least - clearance(body, moment)).clamp_min(0).square().mean()
-        change = _change(before, moved, body)
+        values = curve_values(trajectory, theta)
+        clip = _posed(trajectory, values)
+        gap = (footprints(body, clip) - stances.points) / body.leg_length
+        hold = (gap.square().sum(-1).mean(-1) * stances.stands).sum() / stances.stands.sum()
+        low = (stances.least - clearance(body, clip)).clamp_min(0).square().mean()
+        change = _change(before, values, body)
         bend = change[:-2] - 2 * change[1:-1] + change[2:]
         loss = HOLD * (hold + low) + KEEP * change.square().sum(-1).mean() + SMOOTH * bend.square().sum(-1).mean()
-        loss = loss + OUT * ground(body, moment) / body.leg_length
+        loss = loss + OUT * ground(body, clip) / body.leg_length
         optimizer.zero_grad()
         loss.backward()
         optimizer.param_groups[0]["lr"] = rate * min(1.0, 2 * (1 - step / iterations))
         optimizer.step()
     with torch.no_grad():
-        pose = pose_of(trajectory, controls(trajectory, theta))
+        pose = pose_of(trajectory, curve_values(trajectory, theta))
         return Motion(raised(asset, pose), motion.fps, motion.name)
 
 
 def raised(asset: RiggedAsset, pose: Pose) -> Pose:
     """The pose carried smoothly so much higher that no skin is below the ground: cuboids only come near to the skin."""
-    skin = deform(asset.mesh.vertices, asset.weights, skin_transforms(asset.skeleton, pose))
+    device = pose.root.device
+    skeleton, weights = to_device(asset.skeleton, device), to_device(asset.weights, device)
+    skin = deform(asset.mesh.vertices.to(device), weights, skin_transforms(skeleton, pose))
     depth = (-skin[..., 1].amin(1)).clamp_min(0)[None]
     highest = torch.nn.functional.max_pool1d(depth, 2 * REACH + 1, 1, REACH)
     padded = torch.nn.functional.pad(highest, (REACH, REACH), "replicate")
@@ -93,32 +99,32 @@ def raised(asset: RiggedAsset, pose: Pose) -> Pose:
     return replace(pose, root=pose.root + lift[:, None] * pose.root.new_tensor([0.0, 1.0, 0.0]))
 
 
-def footprints(body: Body, moment: Moment) -> Float[Tensor, "frames feet points 3"]:
+def footprints(body: Body, clip: PosedClip) -> Float[Tensor, "frames feet points 3"]:
     """Each foot's joint and the corners of its sole [m], world."""
-    return apply(moment.T_world_joint[:, body.feet], body.soles)
+    return apply(clip.T_world_joint[:, body.feet], body.contact_points)
 
 
-def find_places(body: Body, moment: Moment) -> Places:
+def find_stances(body: Body, clip: PosedClip) -> Stances:
     """Stances by the swing and the height of each leg's foot; one place per stance, the mean of where it was."""
-    points = footprints(body, moment).detach()
+    points = footprints(body, clip).detach()
     if not body.feet:
-        return Places(torch.zeros(points.shape[:2], dtype=torch.bool), points, points[..., 0, 1])
-    speed, height = stride_speed(body, moment).detach(), clearance(body, moment).detach()
+        return Stances(torch.zeros_like(points[..., 0, 0], dtype=torch.bool), points, points[..., 0, 1])
+    speed, height = stride_speed(body, clip).detach(), clearance(body, clip).detach()
     sign = -2.0 * (speed + 0.25) - (height - 0.5 * body.step_height) / (0.3 * body.step_height)
     stands = torch.zeros_like(sign, dtype=torch.bool)
-    shortest = max(2, round(SHORTEST * moment.fps))
+    shortest = max(2, round(SHORTEST * clip.fps))
     for leg in body.legs:
         feet = [i for i, hip in enumerate(body.hips) if hip == leg.joints[0]]
         stands[:, feet] = _long_runs(sign[:, feet].mean(1) > 0, shortest)[:, None]
-    rest = apply(rest_transforms(body.skeleton)[body.feet], body.soles)[..., 1]
+    rest = apply(rest_transforms(body.skeleton)[body.feet], body.contact_points)[..., 1]
     places, least = points.clone(), torch.zeros_like(height)
     for foot in range(len(body.feet)):
         for first, last in _runs(~stands[:, foot]):
-            least[first:last, foot] = SWING * body.step_height * _arch(first, last, len(stands))
+            least[first:last, foot] = SWING * body.step_height * _arch(first, last, len(stands)).to(least)
         for first, last in _runs(stands[:, foot]):
             places[first:last, foot] = points[first:last, foot].mean(0)
             places[first:last, foot, :, 1] = rest[foot]
-    return Places(stands, places, least)
+    return Stances(stands, places, least)
 
 
 def _arch(first: int, last: int, frames: int) -> Float[Tensor, " run"]:
@@ -144,11 +150,11 @@ def _long_runs(flags: Bool[Tensor, " frames"], shortest: int) -> Bool[Tensor, " 
     return kept
 
 
-def _change(before: Controls, after: Controls, body: Body) -> Float[Tensor, "frames values"]:
-    """How far the controls have moved: angles in radians, the root in leg lengths."""
+def _change(before: CurveValues, after: CurveValues, body: Body) -> Float[Tensor, "frames values"]:
+    """How far the values have moved: angles in radians, the root in leg lengths."""
     angles = (after.angles - before.angles.detach()).flatten(1)
     return torch.cat([angles, 3 * (after.root - before.root.detach()) / body.leg_length], 1)
 
 
-def _moment(trajectory: Trajectory, moved: Controls) -> Moment:
-    return Moment(moved, forward(trajectory.skeleton, pose_of(trajectory, moved)), trajectory.fps)
+def _posed(trajectory: Trajectory, values: CurveValues) -> PosedClip:
+    return PosedClip(values, forward(trajectory.skeleton, pose_of(trajectory, values)), trajectory.fps)

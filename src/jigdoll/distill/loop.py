@@ -1,4 +1,4 @@
-"""The loop: film the motion, ask the prior, pay the losses, step; and survive whatever happens on the way."""
+"""The loop: render the motion, ask the prior, pay the losses, step; and survive whatever happens on the way."""
 
 import math
 import time
@@ -12,17 +12,17 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jigdoll.distill.checkpoint import Finished, Record, State, read_record, write_record
-from jigdoll.distill.config import DistillConfig
-from jigdoll.distill.guidance import finish, guide, surrogate
-from jigdoll.distill.losses import Moment, losses
-from jigdoll.distill.scene import Shot, Stage, choose_shot, film, set_stage
+from jigdoll.distill.config import DistillPlan
+from jigdoll.distill.guidance import guide, surrogate
+from jigdoll.distill.losses import RAMP, PosedClip, losses
+from jigdoll.distill.scene import Scene, render_window, sample_camera
 from jigdoll.distill.tempo import Tempo
-from jigdoll.distill.trajectory import Controls, Trajectory, controls, glide_pose, pose_of, to_motion
+from jigdoll.distill.trajectory import Trajectory, curve_values, pose_of, to_motion
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
-from jigdoll.protocols import Rasterizer, VideoPrior
+from jigdoll.math.devices import to_device
 from jigdoll.render.draw import contact_sheet, to_uint8
-from jigdoll.types import Motion, RiggedAsset, SkinnedGaussians
+from jigdoll.types import Motion
 
 BETAS = (0.9, 0.99)
 ANCHOR_EVERY = 25
@@ -30,6 +30,10 @@ ANCHOR_EVERY = 25
 MOST_BACKOFFS = 8
 MOST_CURVE = 60.0
 """A coefficient beyond this is no motion any more."""
+LEVELS_UNTIL = 0.5
+"""The share of the steps with the prior over which the highest noise level comes down (AKD, appendix D)."""
+COARSE_UNTIL = 0.7
+"""The share from which on all terms of the curves take part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +54,14 @@ class StepReport:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A motion, and how it came about."""
+    """A motion, and how it came about; on the host, whatever the prior's device."""
 
     motion: Motion
     theta: Float[Tensor, "terms rows 3"]
     trajectory: Trajectory
     tempo: Tempo
-    """Of the sentence on this body; `plant` wants it."""
-    config: DistillConfig
+    """Of the sentence on this body; `foot_lock` wants it."""
+    plan: DistillPlan
     seed: int
     score: float
     """By the caller's measure; 0 without one."""
@@ -67,181 +71,148 @@ class Distilled:
     """Each loss at each step."""
 
 
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What one step has to pay; nothing in it has left the prior's device."""
+
+    losses: dict[str, Float[Tensor, ""]]
+    """They add up to what is differentiated."""
+    prior: Float[Tensor, ""]
+    """The size of the prior's gradient: the value of its own term means nothing."""
+    video: Float[Tensor, "views frames height width 3"] | None
+    """What the prior was shown."""
+
+
 def distill(
-    asset: RiggedAsset,
-    prompt: str,
-    prior: VideoPrior,
-    config: DistillConfig = DistillConfig(),
+    scene: Scene,
     *,
     checkpoint: Path | None = None,
     watch: Callable[[StepReport], None] = lambda _: None,
-    score: Callable[[Motion], float] | None = None,
-    splats: SkinnedGaussians | None = None,
-    rasterizer: Rasterizer | None = None,
+    score: Callable[[Distilled], float] | None = None,
 ) -> Distilled:
-    """A motion of the asset that the prior takes for the prompt; of several seeds the one with the highest `score`.
+    """The motion that the scene's prior takes for its prompt; of several seeds the one with the highest `score`.
 
-    With a `checkpoint` path the run can be killed at any moment: called again with the same arguments it goes on where
-    it was and ends in the same motion, bit for bit.
+    With a `checkpoint` path the run can be killed at any moment: called again with the same scene it goes on where it
+    was and ends in the same motion, bit for bit.
     """
-    stage = set_stage(asset, prompt, prior, config, splats=splats, rasterizer=rasterizer)
-    record = (read_record(checkpoint, stage) if checkpoint is not None else None) or Record(begin(stage, 0), ())
-    clock = _Clock(stage.config)
-    while len(record.finished) < stage.config.tries:
+    plan = scene.plan
+    record = (read_record(checkpoint, scene) if checkpoint is not None else None) or Record(begin(scene, 0), ())
+    clock = _Clock(plan)
+    while len(record.finished) < plan.tries:
         attempt, state = len(record.finished), record.state
-        while state.step < stage.config.steps:
-            state, told, video = advance(stage, state)
+        while state.step < plan.steps:
+            state, message, video = advance(scene, state)
             record = Record(state, record.finished)
-            watch(clock.report(state, attempt, told, video))
+            watch(clock.report(state, attempt, message, video))
             if checkpoint is not None and clock.due():
-                write_record(checkpoint, stage, record)
-        motion = to_motion(stage.trajectory, state.theta, name=prompt)
-        done = Finished(state.theta, state.history, float(score(motion)) if score is not None else 0.0)
-        record = Record(begin(stage, attempt + 1), (*record.finished, done))
+                write_record(checkpoint, scene, record)
+        done = Finished(state.theta, state.history, 0.0)
+        if score is not None:
+            done = replace(done, score=float(score(_distilled(scene, (*record.finished, done), attempt))))
+        record = Record(begin(scene, attempt + 1), (*record.finished, done))
         if checkpoint is not None:
-            write_record(checkpoint, stage, record)
+            write_record(checkpoint, scene, record)
     best = max(range(len(record.finished)), key=lambda i: record.finished[i].score)
-    return _distilled(stage, record.finished, best)
+    return _distilled(scene, record.finished, best)
 
 
-def begin(stage: Stage, attempt: int) -> State:
-    """Small random curves around the rest pose that glides ahead."""
-    generator = torch.Generator().manual_seed(stage.config.seed + 1000 * attempt)
-    theta = stage.config.start_noise * torch.randn(stage.trajectory.shape, generator=generator)
+def begin(scene: Scene, attempt: int) -> State:
+    """Small random curves around the motion that it starts from."""
+    generator = torch.Generator().manual_seed(scene.plan.seed + 1000 * attempt)
+    theta = scene.plan.curves.start_noise * torch.randn(scene.trajectory.shape, generator=generator)
+    theta = theta.to(scene.trajectory.device)
     zeros = torch.zeros_like(theta)
     return State(theta, zeros, zeros, theta, 0, 0, generator.get_state(), {})
 
 
-def advance(stage: Stage, state: State) -> tuple[State, str, Float[Tensor, "views frames height width 3"] | None]:
-    """One step of the optimiser (with `fit`: one target and the steps towards it), and what the prior was shown."""
+def advance(scene: Scene, state: State) -> tuple[State, str, Float[Tensor, "views frames height width 3"] | None]:
+    """One step of the optimiser; what went wrong, if anything did; and what the prior was shown."""
     generator = torch.Generator()
     generator.set_state(state.random)
-    shot = choose_shot(stage, generator)
-    level = choose_level(stage.config, state.step, generator)
-    asks = state.step < stage.config.iterations
-    told, target, video = "", None, None
-    for _ in range(stage.config.fit_repeat if stage.config.form == "fit" and asks else 1):
-        theta = state.theta.clone().requires_grad_()
-        moved = controls(stage.trajectory, theta, active=active_terms(stage, state.step))
-        T_world_joint = forward(stage.trajectory.skeleton, pose_of(stage.trajectory, moved))
-        terms, strength = _demands(stage, moved, T_world_joint, state.step), 0.0
-        if asks:
-            video, reference_image = film(stage, T_world_joint, shot)
-            latents = stage.prior.encode(video)
-            if stage.config.form == "fit":
-                target = _target(stage, latents, reference_image, level, generator) if target is None else target
-                gradient = latents.detach() - target
-            else:
-                gradient = _gradient(stage, latents, reference_image, level, state.step, shot, generator)
-            terms["prior"] = surrogate(latents, gradient)
-            # The surrogate's value means nothing; the size of its gradient does.
-            strength = float(gradient.square().mean().sqrt())
-        torch.stack([theta.sum() * 0, *terms.values()]).sum().backward()
-        assert theta.grad is not None
-        paid = {name: float(term.detach()) for name, term in terms.items()} | {"prior": strength}
-        state, told = take_step(stage, state, theta.grad, paid)
-    return replace(state, random=generator.get_state()), told, None if video is None else video.detach()
+    theta = state.theta.clone().requires_grad_()
+    terms = evaluate(scene, theta, state.step, generator)
+    torch.stack([theta.sum() * 0, *terms.losses.values()]).sum().backward()
+    assert theta.grad is not None
+    # All values leave the device together. A loss that has yet to come in counts nothing so far.
+    values = torch.stack([*terms.losses.values(), terms.prior]).tolist()
+    paid = {name: 0.0 for name, weight in scene.plan.losses.items() if weight}
+    paid |= dict(zip((*terms.losses, "prior"), values, strict=True))
+    state, message = take_step(scene, state, theta.grad, paid)
+    return replace(state, random=generator.get_state()), message, terms.video
 
 
-def _gradient(
-    stage: Stage,
-    latents: Tensor,
-    reference_image: Tensor | None,
-    level: float,
-    step: int,
-    shot: Shot,
-    generator: torch.Generator,
-) -> Tensor:
-    config = stage.config
-    assert config.guidance is not None and config.guidance_end is not None and config.form is not None
-    scale = config.guidance + (config.guidance_end - config.guidance) * _share(config, step)
-    still = _still_latents(stage, shot) if config.subtract_still else None
-    return guide(
-        stage.prior,
+def evaluate(scene: Scene, theta: Float[Tensor, "terms rows 3"], step: int, generator: torch.Generator) -> Terms:
+    """Pose the body, add up the losses and, while it is the prior's turn, show it the motion and ask."""
+    sample = sample_camera(scene, generator)
+    level = choose_level(scene.plan, step, generator)
+    values = curve_values(scene.trajectory, theta, active=active_terms(scene, step))
+    T_world_joint = forward(scene.trajectory.skeleton, pose_of(scene.trajectory, values))
+    clip = PosedClip(values, T_world_joint, scene.trajectory.fps)
+    paid = losses(scene.body, clip, scene.plan.losses, ramp=_ramp(scene.plan, step))
+    if step >= scene.plan.iterations:
+        return Terms(paid, theta.new_zeros(()), None)
+    video, reference_image = render_window(scene, T_world_joint, sample)
+    latents = scene.prior.encode(video)
+    guidance, now = scene.plan.guidance, _share(scene.plan, step)
+    gradient = guide(
+        scene.prior,
         latents,
-        stage.texts,
-        form=config.form,
+        scene.texts,
+        form=guidance.form,
         level=level,
-        scale=scale,
-        generator=generator,
-        still=still,
-        reference_image=reference_image,
-    )
-
-
-def _target(
-    stage: Stage, latents: Tensor, reference_image: Tensor | None, level: float, generator: torch.Generator
-) -> Tensor:
-    config = stage.config
-    assert config.guidance is not None
-    return finish(
-        stage.prior,
-        latents,
-        stage.texts,
-        level=level,
-        steps=config.fit_steps,
-        scale=config.guidance,
+        scale=guidance.scale + (guidance.scale_end - guidance.scale) * now,
         generator=generator,
         reference_image=reference_image,
     )
+    paid = {**paid, "prior": surrogate(latents, gradient)}
+    return Terms(paid, gradient.square().mean().sqrt().to(theta), video.detach())
 
 
-def _still_latents(stage: Stage, shot: Shot) -> Tensor:
-    """The latents of the character gliding at rest through the same shot."""
-    with torch.no_grad():
-        video, _ = film(stage, forward(stage.trajectory.skeleton, glide_pose(stage.trajectory)), shot)
-        return stage.prior.encode(video)
-
-
-def _demands(stage: Stage, moved: Controls, T_world_joint: Tensor, step: int) -> dict[str, Float[Tensor, ""]]:
-    config = stage.config
-    now = _share(config, step)
-    ramp = min(max((now - config.ramp_start) / max(config.ramp_end - config.ramp_start, 1e-9), 0.0), 1.0)
-    moment = Moment(moved, T_world_joint, stage.trajectory.fps)
-    return losses(stage.body, moment, stage.weights, ramp=ramp, flight=stage.tempo.family in ("run", "jump"))
-
-
-def choose_level(config: DistillConfig, step: int, generator: torch.Generator) -> float:
+def choose_level(plan: DistillPlan, step: int, generator: torch.Generator) -> float:
     """t ~ U[low, high] with a high end that comes down (AKD, appendix D), or a walk down from high to low."""
-    assert config.level_low is not None and config.level_high is not None and config.level_high_end is not None
-    now = _share(config, step)
+    guidance, now = plan.guidance, _share(plan, step)
     u = float(torch.rand((), generator=generator))
-    if config.annealed:
-        return config.level_high + (config.level_low - config.level_high) * now
-    way = min(now / config.level_until, 1.0) if config.level_until > 0 else 1.0
-    high = config.level_high + (config.level_high_end - config.level_high) * way
-    return config.level_low + (high - config.level_low) * u
+    if guidance.annealed:
+        return guidance.level_high + (guidance.level_low - guidance.level_high) * now
+    way = min(now / LEVELS_UNTIL, 1.0)
+    high = guidance.level_high + (guidance.level_high_end - guidance.level_high) * way
+    return guidance.level_low + (high - guidance.level_low) * u
 
 
-def _share(config: DistillConfig, step: int) -> float:
-    """How far the part with the prior has come, 0..1."""
-    return min(step / config.iterations, 1.0) if config.iterations else 1.0
-
-
-def active_terms(stage: Stage, step: int) -> float | None:
+def active_terms(scene: Scene, step: int) -> float | None:
     """How many basis functions take part: few at first, all later."""
-    config, terms = stage.config, stage.trajectory.terms
-    now = _share(config, step)
-    if config.coarse >= 1 or config.basis == "frames" or now >= config.coarse_until:
+    curves, terms, now = scene.plan.curves, scene.trajectory.terms, _share(scene.plan, step)
+    if curves.coarse >= 1 or curves.basis == "frames" or now >= COARSE_UNTIL:
         return None
-    first = max(3.0, config.coarse * terms)
-    if config.basis == "stride":
+    first = max(3.0, curves.coarse * terms)
+    if curves.basis == "stride":
         return 3.0  # one swing per stride: a leg that learns two at first keeps them
-    return min(first + (terms - first) * now / config.coarse_until, float(terms))
+    return min(first + (terms - first) * now / COARSE_UNTIL, float(terms))
 
 
-def take_step(stage: Stage, state: State, grad: Tensor, terms: dict[str, float]) -> tuple[State, str]:
+def _share(plan: DistillPlan, step: int) -> float:
+    """How far the part with the prior has come, 0..1."""
+    return min(step / plan.iterations, 1.0) if plan.iterations else 1.0
+
+
+def _ramp(plan: DistillPlan, step: int) -> float:
+    """How far the late losses have come in, 0..1."""
+    start, end = RAMP
+    return min(max((_share(plan, step) - start) / (end - start), 0.0), 1.0)
+
+
+def take_step(scene: Scene, state: State, grad: Tensor, terms: dict[str, float]) -> tuple[State, str]:
     """Adam; a step that is not finite is not taken and one that leads nowhere is undone, both at half the rate."""
     history = {name: [*state.history.get(name, []), value] for name, value in terms.items()}
-    config, zeros = stage.config, torch.zeros_like(state.theta)
+    plan, zeros = scene.plan, torch.zeros_like(state.theta)
     after_trouble = replace(state, mean=zeros, square=zeros, backoffs=state.backoffs + 1, history=history)
     if not (bool(grad.isfinite().all()) and all(math.isfinite(value) for value in terms.values())):
         return _backed_off(after_trouble, "a gradient that is not a number")
     step = state.step + 1
     mean = BETAS[0] * state.mean + (1 - BETAS[0]) * grad
     square = BETAS[1] * state.square + (1 - BETAS[1]) * grad.square()
-    left = (1 - state.step / config.steps) / config.decay if config.decay > 0 else 1.0
-    rate = config.rate * max(min(left, 1.0), 0.1) * 0.5**state.backoffs
+    left = (1 - state.step / plan.steps) / plan.decay if plan.decay > 0 else 1.0
+    rate = plan.rate * max(min(left, 1.0), 0.1) * 0.5**state.backoffs
     count = step - state.restarted
     ahead = mean / (1 - BETAS[0] ** count) / ((square / (1 - BETAS[1] ** count)).sqrt() + 1e-8)
     theta = state.theta - rate * ahead
@@ -256,21 +227,21 @@ def _backed_off(state: State, what: str) -> tuple[State, str]:
     if state.backoffs > MOST_BACKOFFS:
         raise JigdollError(
             f"distillation met {what} {state.backoffs} times although the rate was halved each time; "
-            "try another seed, a smaller rate or guidance, or check the prior and the character"
+            "try another seed, a smaller --rate or --guidance.scale, or check the prior and the character"
         )
     state = replace(state, step=state.step + 1, restarted=state.step + 1)
     return state, f"step {state.step}: {what}; going on at half the rate"
 
 
-def _distilled(stage: Stage, finished: tuple[Finished, ...], best: int) -> Distilled:
+def _distilled(scene: Scene, finished: tuple[Finished, ...], best: int) -> Distilled:
     done = finished[best]
     return Distilled(
-        motion=to_motion(stage.trajectory, done.theta, name=stage.prompt),
-        theta=done.theta,
-        trajectory=stage.trajectory,
-        tempo=stage.tempo,
-        config=stage.config,
-        seed=stage.config.seed + 1000 * best,
+        motion=to_device(to_motion(scene.trajectory, done.theta, name=scene.prompt), "cpu"),
+        theta=done.theta.cpu(),
+        trajectory=to_device(scene.trajectory, "cpu"),
+        tempo=scene.tempo,
+        plan=scene.plan,
+        seed=scene.plan.seed + 1000 * best,
         score=done.score,
         scores=tuple(each.score for each in finished),
         history=done.history,
@@ -280,27 +251,27 @@ def _distilled(stage: Stage, finished: tuple[Finished, ...], best: int) -> Disti
 class _Clock:
     """When to write a checkpoint, when to show a picture, how long it will still take."""
 
-    def __init__(self, config: DistillConfig) -> None:
-        self.config = config
+    def __init__(self, plan: DistillPlan) -> None:
+        self.plan = plan
         self.start = self.saved = self.shown = time.monotonic()
         self.steps = 0
 
     def due(self) -> bool:
         """Whether a checkpoint should be written now."""
         now = time.monotonic()
-        if now - self.saved < self.config.checkpoint_seconds:
+        if now - self.saved < self.plan.checkpoint_seconds:
             return False
         self.saved = now
         return True
 
-    def report(self, state: State, attempt: int, told: str, video: Tensor | None) -> StepReport:
+    def report(self, state: State, attempt: int, message: str, video: Tensor | None) -> StepReport:
         """Where the run stands."""
         now = time.monotonic()
         self.steps += 1
-        total = self.config.steps * self.config.tries
-        done = attempt * self.config.steps + state.step
+        total = self.plan.steps * self.plan.tries
+        done = attempt * self.plan.steps + state.step
         picture = None
-        if video is not None and now - self.shown > self.config.preview_seconds:
+        if video is not None and now - self.shown > self.plan.preview_seconds:
             self.shown = now
             picture = contact_sheet(list(to_uint8(video[0, :: max(1, video.shape[1] // 8)])), 8)
         return StepReport(
@@ -309,6 +280,6 @@ class _Clock:
             step=state.step,
             attempt=attempt,
             losses={name: values[-1] for name, values in state.history.items() if values},
-            message=told,
+            message=message,
             picture=picture,
         )

@@ -1,4 +1,7 @@
-"""Everything about a distillation that stays the same: body, trajectory, splats, texts; and how a step is filmed."""
+"""Everything about a distillation that stays the same: body, trajectory, splats, texts; and how a step is rendered.
+
+A character is measured on the host, where files are; from then on everything lives where the prior does.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -7,56 +10,60 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.distill.body import Body, body_of
-from jigdoll.distill.config import DistillConfig, settle, weights_of
+from jigdoll.distill.config import DistillPlan, resolve
 from jigdoll.distill.guidance import Texts, embed_texts
-from jigdoll.distill.losses import Weights
+from jigdoll.distill.options import AnimateOptions
 from jigdoll.distill.tempo import Tempo, tempo_of
-from jigdoll.distill.trajectory import Trajectory, glide_pose, make_trajectory
+from jigdoll.distill.trajectory import Trajectory, make_trajectory, rest_on_path
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import rest_transforms, skin_transforms
+from jigdoll.math.devices import to_device
 from jigdoll.math.transforms import rigid_inverse
 from jigdoll.protocols import Rasterizer, VideoPrior
 from jigdoll.render.camera import follow
 from jigdoll.render.draw import ClipStyle, draw_reference_image, draw_splats
 from jigdoll.render.ground import Ground, fitting_ground, quiet_ground
+from jigdoll.render.motion_colors import LegSplats, find_legs
+from jigdoll.render.rasterizer import default_rasterizer
+from jigdoll.render.splat_asset import splat_asset
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.skin.deform import deform
 from jigdoll.splats.bind import bind
+from jigdoll.splats.fit import FitConfig
 from jigdoll.splats.pose import select
 from jigdoll.types import RiggedAsset, SkinnedGaussians
-from jigdoll.zoo.gaits.actions import whole_cycles
 
 _PROBES = 300
 """Splats that the camera measures the character by."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
-    """The fixed part of a distillation."""
+class Scene:
+    """The fixed part of a distillation, on the prior's device."""
 
-    config: DistillConfig
-    """Settled: nothing in it is None but lengths that follow."""
+    plan: DistillPlan
     prompt: str
     prior: VideoPrior
     texts: Texts
     tempo: Tempo
     trajectory: Trajectory
     body: Body
-    weights: Weights
     splats: SkinnedGaussians
+    legs: LegSplats
+    """Of the splats."""
     probes: SkinnedGaussians
     """A few of the splats."""
-    glide: Float[Tensor, "frames probes 3"]
-    """The probes at rest along the course: what a camera follows that does not hang on the motion."""
+    probes_on_path: Float[Tensor, "frames probes 3"]
+    """The probes at rest along the root's path: what a camera follows that does not hang on the motion."""
     T_joint_world_rest: Float[Tensor, "joints 4 4"]
     ground: Ground
     style: ClipStyle
-    rasterizer: Rasterizer | None
+    rasterizer: Rasterizer
 
 
 @dataclass(frozen=True)
-class Shot:
-    """What one step films: which frames, from where, over which squares."""
+class CameraSample:
+    """What one step renders: which frames, from where, over which squares."""
 
     first: int
     azimuth: tuple[float, ...]
@@ -65,102 +72,106 @@ class Shot:
     phase: tuple[float, float]
 
 
-def set_stage(
+def make_scene(
     asset: RiggedAsset,
     prompt: str,
     prior: VideoPrior,
-    config: DistillConfig,
+    options: AnimateOptions = AnimateOptions(),
     *,
     splats: SkinnedGaussians | None = None,
     rasterizer: Rasterizer | None = None,
-) -> Stage:
-    """Measure the character, read the sentence and settle the configuration."""
+) -> Scene:
+    """Measure the character, read the sentence, decide the plan, and bring all of it to the prior's device.
+
+    `splats` and `rasterizer` are those that suit the prior where they are not given: fitted splats for one that sees
+    real colours, the fastest rasterizer of its device.
+    """
     if not asset.is_rigged:
         raise JigdollError(f"{asset.name} has no skeleton to move; rig it first")
+    device, look = prior.device, prior.defaults.look
     tempo = tempo_of(prompt, asset.skeleton)
-    changes = {name: getattr(config, name) for name in ("speed", "period") if getattr(config, name) is not None}
-    tempo = replace(tempo, **changes)
     legs = sum(limb.kind == "leg" for limb in find_limbs(asset.skeleton))
-    config = settle(config, prior.defaults, tempo, legs=legs)
-    if config.loop:
-        seconds = (_frames(config, prior.defaults.fps) - 1) / prior.defaults.fps
-        tempo = replace(tempo, period=whole_cycles(tempo.period, seconds))
-    trajectory = _trajectory(asset, config, tempo, fps=prior.defaults.fps)
-    splats = bind(asset, count=config.splats, seed=0) if splats is None else splats
+    plan = resolve(options, prior.defaults, tempo, legs=legs)
+    tempo = replace(tempo, speed=plan.curves.speed, period=plan.curves.period)
+    trajectory = _trajectory(asset, plan, tempo)
+    body = body_of(asset, trajectory.skeleton, tempo)
+    trajectory = to_device(trajectory, device)
+    rasterizer = default_rasterizer(device) if rasterizer is None else rasterizer
+    splats = to_device(_splats(asset, plan, device, rasterizer) if splats is None else splats, device)
     step = max(1, splats.means.shape[0] // _PROBES)
-    probes = select(splats, torch.arange(0, splats.means.shape[0], step))
-    look = prior.defaults.look
-    assert config.width is not None and config.height is not None and config.negative_prompt is not None
-    return Stage(
-        config=config,
+    probes = select(splats, torch.arange(0, splats.means.shape[0], step, device=device))
+    on_path = skin_transforms(trajectory.skeleton, rest_on_path(trajectory))
+    cameras = plan.cameras
+    return Scene(
+        plan=plan,
         prompt=prompt,
         prior=prior,
-        texts=embed_texts(prior, prompt, config.negative_prompt),
+        texts=embed_texts(prior, prompt, plan.guidance.negative_prompt),
         tempo=tempo,
         trajectory=trajectory,
-        body=body_of(asset, trajectory.skeleton, tempo),
-        weights=weights_of(config),
+        body=to_device(body, device),
         splats=splats,
+        legs=find_legs(splats.means),
         probes=probes,
-        glide=deform(probes.means, probes.weights, skin_transforms(trajectory.skeleton, glide_pose(trajectory))),
+        probes_on_path=deform(probes.means, probes.weights, on_path),
         T_joint_world_rest=rigid_inverse(rest_transforms(trajectory.skeleton)),
         ground=fitting_ground(splats.means) if look == "color" else quiet_ground(splats.means),
         style=ClipStyle(
             mode="splats" if look == "color" else look,
-            width=config.width,
-            height=config.height,
-            ground=config.board,
-            shadow=config.shadow,
+            width=cameras.width,
+            height=cameras.height,
+            ground=cameras.ground,
+            shadow=cameras.shadow,
         ),
         rasterizer=rasterizer,
     )
 
 
-def _trajectory(asset: RiggedAsset, config: DistillConfig, tempo: Tempo, *, fps: float) -> Trajectory:
-    assert config.basis is not None
-    assert config.bend_bound is not None and config.side_bound is not None
-    assert config.stiffness is not None and config.arms is not None
+def _splats(asset: RiggedAsset, plan: DistillPlan, device: torch.device, rasterizer: Rasterizer) -> SkinnedGaussians:
+    """The character as splats: as they lie on its surface, or fitted to pictures of it."""
+    cameras = plan.cameras
+    if not cameras.fit_steps:
+        return bind(asset, count=cameras.splats, seed=0)
+    config = FitConfig(iterations=cameras.fit_steps, max_gaussians=cameras.splats)
+    # Splitting adds to the splats, up to the number that is wanted.
+    start = max(1, cameras.splats * 2 // 3)
+    return splat_asset(asset, count=start, config=config, rasterizer=rasterizer, device=device)
+
+
+def _trajectory(asset: RiggedAsset, plan: DistillPlan, tempo: Tempo) -> Trajectory:
+    curves = plan.curves
     return make_trajectory(
         asset.skeleton,
-        frames=_frames(config, fps),
-        fps=fps,
-        basis=config.basis,
-        terms=config.terms,
+        frames=plan.frames,
+        fps=plan.fps,
+        basis=curves.basis,
         period=tempo.period,
         speed=tempo.speed,
         turn=tempo.turn,
-        rise=tempo.rise,
-        stiffness=config.stiffness,
-        arms=config.arms,
-        sideways=config.sideways,
-        root_move=config.root_move,
-        root_turn=config.root_turn,
-        bend_bound=config.bend_bound,
-        side_bound=config.side_bound,
-        limited=config.limited,
-        frozen=config.freeze_first,
+        jump_height=tempo.rise,
+        stiffness=curves.stiffness,
+        arms=curves.arms,
+        sideways=curves.sideways,
+        root_move=curves.root_move,
+        root_turn=curves.root_turn,
+        bend_bound=curves.bend_bound,
+        side_bound=curves.side_bound,
+        limited=curves.limited,
     )
 
 
-def _frames(config: DistillConfig, fps: float) -> int:
-    """How long the clip is; no shorter than what the prior sees at once."""
-    assert config.frames is not None
-    return config.frames if config.seconds is None else max(config.frames, round(config.seconds * fps) + 1)
-
-
-def choose_shot(stage: Stage, generator: torch.Generator) -> Shot:
+def sample_camera(scene: Scene, generator: torch.Generator) -> CameraSample:
     """Random cameras on the sides that the prior knows, a random window of a long clip, a random place on the board."""
-    config = stage.config
-    assert config.frames is not None
-    first = int(torch.randint(stage.trajectory.frames - config.frames + 1, (), generator=generator))
-    draws = torch.rand(config.views + 4, generator=generator).tolist()
-    sides = torch.rand(config.views, generator=generator).tolist()
-    low, high = config.azimuth
-    azimuth = [low + (high - low) * u for u in draws[: config.views]]
-    azimuth = [-a if config.mirror and side < 0.5 else a for a, side in zip(azimuth, sides, strict=True)]
-    (low, high), (near, far) = config.elevation, config.margin
-    cell = stage.ground.cell
-    return Shot(
+    cameras = scene.plan.cameras
+    first = int(torch.randint(scene.trajectory.frames - cameras.frames + 1, (), generator=generator))
+    draws = torch.rand(cameras.views + 4, generator=generator).tolist()
+    sides = torch.rand(cameras.views, generator=generator).tolist()
+    low, high = cameras.azimuth
+    azimuth = [low + (high - low) * u for u in draws[: cameras.views]]
+    azimuth = [-a if side < 0.5 else a for a, side in zip(azimuth, sides, strict=True)]
+    (low, high), (near, far) = cameras.elevation, cameras.margin
+    cell = scene.ground.cell
+    return CameraSample(
         first=first,
         azimuth=tuple(azimuth),
         elevation=low + (high - low) * draws[-1],
@@ -169,29 +180,29 @@ def choose_shot(stage: Stage, generator: torch.Generator) -> Shot:
     )
 
 
-def film(
-    stage: Stage, T_world_joint: Float[Tensor, "frames joints 4 4"], shot: Shot
+def render_window(
+    scene: Scene, T_world_joint: Float[Tensor, "frames joints 4 4"], sample: CameraSample
 ) -> tuple[Float[Tensor, "views window height width 3"], Float[Tensor, "views height width 3"] | None]:
     """The window of the clip as the prior's kind of video, differentiable in the joints; and who moves, if it asks."""
-    assert stage.config.frames is not None
-    transforms = T_world_joint[shot.first : shot.first + stage.config.frames] @ stage.T_joint_world_rest
-    shape = stage.glide[shot.first : shot.first + stage.config.frames]
-    if stage.config.follow == "shape":
+    window = slice(sample.first, sample.first + scene.plan.cameras.frames)
+    transforms = T_world_joint[window] @ scene.T_joint_world_rest
+    shape = scene.probes_on_path[window]
+    if scene.plan.cameras.follow == "shape":
         with torch.no_grad():
-            shape = deform(stage.probes.means, stage.probes.weights, transforms)
-    style = replace(stage.style, azimuth=shot.azimuth, elevation=shot.elevation, margin=shot.margin)
+            shape = deform(scene.probes.means, scene.probes.weights, transforms)
+    style = replace(scene.style, azimuth=sample.azimuth, elevation=sample.elevation, margin=sample.margin)
     camera = follow(
         shape,
-        azimuth=torch.tensor(shot.azimuth),
-        elevation=shot.elevation,
+        azimuth=torch.tensor(sample.azimuth),
+        elevation=sample.elevation,
         width=style.width,
         height=style.height,
         field_of_view=style.field_of_view,
         smoothing=style.smoothing,
         margin=style.margin,
     )
-    ground = replace(stage.ground, phase=shot.phase)
-    scene = {"style": style, "rasterizer": stage.rasterizer, "camera": camera, "ground": ground}
-    video, _ = draw_splats(stage.splats, transforms, **scene)
-    wanted = stage.prior.defaults.reference_image
-    return video, draw_reference_image(stage.splats, transforms, **scene) if wanted else None
+    ground = replace(scene.ground, phase=sample.phase)
+    how = {"style": style, "rasterizer": scene.rasterizer, "camera": camera, "ground": ground, "legs": scene.legs}
+    video, _ = draw_splats(scene.splats, transforms, **how)
+    wanted = scene.prior.defaults.reference_image
+    return video, draw_reference_image(scene.splats, transforms, **how) if wanted else None

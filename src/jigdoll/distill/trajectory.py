@@ -2,18 +2,18 @@
 
 All that is learned is one tensor `theta [terms rows 3]`: a row of three curves per joint (the root's row is its turn
 about the world's Y, Z and X), and a last row for the root's displacement. A curve is a sum of temporal basis functions;
-with the basis "frames" it is the value at each frame, as in the paper.
+with the basis "frames" it is the value at each frame, as in the paper. Curves are what is added to a motion to start
+from, and `start_values` is the one place that says which: the rest pose carried along a path.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.distill.options import Basis
 from jigdoll.distill.tempo import GRAVITY, leg_length
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import rest_transforms
@@ -21,8 +21,6 @@ from jigdoll.math.rotations import compound_to_quaternion, quaternion_to_compoun
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import with_default_limits
 from jigdoll.types import Motion, Pose, Skeleton
-
-Basis = Literal["frames", "dct", "spline", "fourier", "stride"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,40 +38,43 @@ class Trajectory:
     speed: float
     """T_z = v i: the forward speed that the motion starts from [m/s]."""
     turn: float
-    """How fast the heading of that course changes [rad/s]."""
-    rise: float
-    """How high each leap of that course flies, one per period [m]; 0 stays on the ground."""
+    """How fast the heading of that path changes [rad/s]."""
+    jump_height: float
+    """How high each leap of that path flies, one per period [m]; 0 stays on the ground."""
     scales: Float[Tensor, "rows 3"]
     """What one unit of a curve means: radians for joints, metres for the last row. Small is stiff."""
     bounds: Float[Tensor, "joints 3 2"]
     """Angles stay within these [rad] by construction; infinite bounds leave them free."""
-    frozen: bool
-    """Whether the first frame is the rest pose."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Of `theta`."""
         return self.terms, len(self.skeleton) + 1, 3
 
+    @property
+    def device(self) -> torch.device:
+        """Where its curves and poses live."""
+        return self.scales.device
+
     def times(self, fps: float | None = None) -> Float[Tensor, " frames"]:
         """The moments of the frames [s], at the clip's own rate or another one."""
         if fps is None or fps == self.fps:
-            return torch.arange(self.frames) / self.fps
-        return torch.arange(int((self.frames - 1) / self.fps * fps + 1e-6) + 1) / fps
+            return torch.arange(self.frames, device=self.device) / self.fps
+        return torch.arange(int((self.frames - 1) / self.fps * fps + 1e-6) + 1, device=self.device) / fps
 
 
 @dataclass(frozen=True, eq=False)
-class Controls:
+class CurveValues:
     """The paper's Theta: what the curves say at each frame."""
 
     angles: Float[Tensor, "frames joints 3"]
     """Compound angles [rad]; the root's are its turn about Y, Z and X."""
     root: Float[Tensor, "frames 3"]
     """Displacement of the root [m], world."""
-    course: Float[Tensor, "frames 3"]
+    root_path: Float[Tensor, "frames 3"]
     """Where the motion starts from: the root at the start speed, leaping where the words say so [m], world."""
     heading: Float[Tensor, " frames"]
-    """Of that course [rad], positive to the left."""
+    """Of that path [rad], positive to the left."""
 
 
 def make_trajectory(
@@ -86,7 +87,7 @@ def make_trajectory(
     period: float = 1.0,
     speed: float = 0.0,
     turn: float = 0.0,
-    rise: float = 0.0,
+    jump_height: float = 0.0,
     stiffness: float = 0.2,
     arms: float = 0.4,
     sideways: float = 0.3,
@@ -95,7 +96,6 @@ def make_trajectory(
     bend_bound: float = math.inf,
     side_bound: float = math.inf,
     limited: bool = True,
-    frozen: bool = False,
 ) -> Trajectory:
     """A trajectory for a rig: legs move freely, other joints are stiffer, bending is easier than swinging and twisting.
 
@@ -121,7 +121,7 @@ def make_trajectory(
     bounds = torch.where(locked, 0.0, skeleton.limits if limited else free)
     bounds = torch.maximum(torch.minimum(bounds, narrow[:, None]), -narrow[:, None])
     bounds[0] = torch.tensor([-math.inf, math.inf])
-    return Trajectory(skeleton, basis, terms, frames, fps, period, speed, turn, rise, scales, bounds, frozen)
+    return Trajectory(skeleton, basis, terms, frames, fps, period, speed, turn, jump_height, scales, bounds)
 
 
 def default_terms(basis: Basis, *, seconds: float, fps: float, period: float) -> int:
@@ -134,48 +134,63 @@ def default_terms(basis: Basis, *, seconds: float, fps: float, period: float) ->
     return max(3, min(wanted, most))
 
 
-def controls(
+def curve_values(
     trajectory: Trajectory,
     theta: Float[Tensor, "terms rows 3"],
     *,
     active: float | None = None,
     fps: float | None = None,
-) -> Controls:
-    """The curves' values at the clip's frames, or at another rate; of the first `active` terms only."""
+) -> CurveValues:
+    """The motion that it starts from and what the curves add, at the clip's frames or at another rate.
+
+    Of the first `active` terms only. Angles stay within their bounds whatever the curves say.
+    """
     t = trajectory.times(fps)
+    start = start_values(trajectory, t)
     columns = basis_functions(trajectory, t)
     if active is not None:
-        columns = columns * (active - torch.arange(trajectory.terms)).clamp(0, 1)
-    if trajectory.frozen:
-        columns = columns - columns[:1]
+        columns = columns * (active - torch.arange(trajectory.terms, device=t.device)).clamp(0, 1)
     curves = torch.einsum("ft,trc->frc", columns, theta) * trajectory.scales
-    course = course_of(trajectory, t)
-    angles = squash(curves[:, :-1], trajectory.bounds)
-    heading = trajectory.turn * t
+    angles = start.angles + squash(curves[:, :-1], _room(trajectory, start))
+    return replace(start, angles=angles, root=start.root + curves[:, -1])
+
+
+def start_values(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> CurveValues:
+    """What curves of zero give: the rest pose on the root's path, facing along it.
+
+    Everything else is a residual around this. A draft of the motion would take its place here, with its own angles and
+    root (its path being the root without its bounce); `curve_values` and `fit_theta` need not know.
+    """
+    path, heading = path_at(trajectory, t), trajectory.turn * t
     about = torch.stack([heading, 0 * t, 0 * t], -1)
-    angles = torch.cat([angles[:, :1] + about[:, None], angles[:, 1:]], 1)
-    return Controls(angles, course + curves[:, -1], course, heading)
+    others = about.new_zeros(len(t), len(trajectory.skeleton) - 1, 3)
+    return CurveValues(torch.cat([about[:, None], others], 1), path, path, heading)
 
 
-def pose_of(trajectory: Trajectory, moved: Controls) -> Pose:
+def _room(trajectory: Trajectory, start: CurveValues) -> Float[Tensor, "frames joints 3 2"]:
+    """How far each angle may go either way from where it starts."""
+    low, high = (trajectory.bounds - start.angles[..., None]).unbind(-1)
+    return torch.stack([low.clamp_max(0), high.clamp_min(0)], -1)
+
+
+def pose_of(trajectory: Trajectory, values: CurveValues) -> Pose:
     """The pose of each frame."""
-    return Pose(moved.root, compound_to_quaternion(moved.angles, trajectory.skeleton.axes))
+    return Pose(values.root, compound_to_quaternion(values.angles, trajectory.skeleton.axes))
 
 
-def glide_pose(trajectory: Trajectory) -> Pose:
-    """The rest pose carried along the course: where a motion starts from."""
-    still = torch.zeros(trajectory.shape)
-    return pose_of(trajectory, controls(trajectory, still))
+def rest_on_path(trajectory: Trajectory) -> Pose:
+    """The motion that curves start from, as poses."""
+    return pose_of(trajectory, start_values(trajectory, trajectory.times()))
 
 
 def to_motion(
     trajectory: Trajectory, theta: Float[Tensor, "terms rows 3"], *, fps: float | None = None, name: str = "motion"
 ) -> Motion:
-    """The clip, at its own rate or any other: smooth curves have a value at every moment."""
+    """The clip, at its own rate or any other: smooth curves have a value at every clip."""
     if trajectory.basis == "frames" and fps not in (None, trajectory.fps):
         raise JigdollError("a motion with one value per frame has no other rate; resample the clip instead")
     with torch.no_grad():
-        pose = pose_of(trajectory, controls(trajectory, theta, fps=fps))
+        pose = pose_of(trajectory, curve_values(trajectory, theta, fps=fps))
     return Motion(pose, fps or trajectory.fps, name)
 
 
@@ -185,31 +200,38 @@ def fit_theta(trajectory: Trajectory, motion: Motion) -> Float[Tensor, "terms ro
         raise JigdollError(f"a motion of {len(motion)} frames cannot start a trajectory of {trajectory.frames}")
     t = trajectory.times()
     angles = quaternion_to_compound(motion.pose.rotations, trajectory.skeleton.axes).float()
-    angles[:, 0, 0] = torch.from_numpy(np.unwrap(angles[:, 0, 0].numpy())) - trajectory.turn * t
-    curves = torch.cat([unsquash(angles, trajectory.bounds), (motion.pose.root - course_of(trajectory, t))[:, None]], 1)
+    angles[:, 0, 0] = unwrap(angles[:, 0, 0])
+    start = start_values(trajectory, t)
+    turned = unsquash(angles - start.angles, _room(trajectory, start))
+    curves = torch.cat([turned, (motion.pose.root - start.root)[:, None]], 1)
     curves = torch.where(trajectory.scales > 0, curves / trajectory.scales.clamp_min(1e-9), 0.0).float()
     columns = basis_functions(trajectory, t)
-    columns = columns - columns[:1] if trajectory.frozen else columns
-    solution = torch.linalg.lstsq(columns.double(), curves.flatten(1).double(), driver="gelsd").solution
+    solution = torch.linalg.pinv(columns.double()) @ curves.flatten(1).double()
     return solution.float().reshape(trajectory.shape)
 
 
-def course_of(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames 3"]:
+def unwrap(angles: Float[Tensor, " frames"]) -> Float[Tensor, " frames"]:
+    """Angles [rad] without the jumps by whole turns from frame to frame."""
+    turns = torch.round(angles.diff() / (2 * math.pi)).cumsum(0)
+    return torch.cat([angles[:1], angles[1:] - 2 * math.pi * turns])
+
+
+def path_at(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames 3"]:
     """The way of a body at constant speed that turns at a constant rate; straight ahead it is T_z = v i (AKD 4.4)."""
     v, w = trajectory.speed, trajectory.turn
-    y = leaps(t, rise=trajectory.rise, period=trajectory.period) if trajectory.rise else 0 * t
+    y = leaps(t, height=trajectory.jump_height, period=trajectory.period) if trajectory.jump_height else 0 * t
     if w == 0:
         return torch.stack([0 * t, y, v * t], -1)
     return torch.stack([v / w * (1 - torch.cos(w * t)), y, v / w * torch.sin(w * t)], -1)
 
 
-def leaps(t: Float[Tensor, " frames"], *, rise: float, period: float) -> Float[Tensor, " frames"]:
+def leaps(t: Float[Tensor, " frames"], *, height: float, period: float) -> Float[Tensor, " frames"]:
     """Height over time of a body that crouches, flies by gravity alone and lands, once per period [m].
 
     It stands at the beginning of each period; the crouch ends with the speed of the take-off, so that nothing jerks. A
     period too short for that is one bounce: a dip that catches and throws.
     """
-    speed = math.sqrt(2 * GRAVITY * rise)
+    speed = math.sqrt(2 * GRAVITY * height)
     flight = min(2 * speed / GRAVITY, 0.8 * period)
     stance = period - flight
     now = t % period
@@ -221,14 +243,14 @@ def leaps(t: Float[Tensor, " frames"], *, rise: float, period: float) -> Float[T
 
 
 def basis_functions(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames terms"]:
-    """The value of each temporal basis function at each moment, coarse ones first."""
+    """The value of each temporal basis function at each clip, coarse ones first."""
     seconds, n = (trajectory.frames - 1) / trajectory.fps, trajectory.terms
     if trajectory.basis == "frames":
-        return torch.eye(trajectory.frames)
+        return torch.eye(trajectory.frames, device=t.device)
     if trajectory.basis == "dct":
         # DCT-II: half-sample shifted cosines, so that neither end is bound to stand still.
         u = (t * trajectory.fps + 0.5) / trajectory.frames
-        return torch.cos(math.pi * u[:, None] * torch.arange(n))
+        return torch.cos(math.pi * u[:, None] * torch.arange(n, device=t.device))
     if trajectory.basis == "spline":
         return _splines(t / seconds, n)
     period = seconds if trajectory.basis == "fourier" else trajectory.period
@@ -236,7 +258,7 @@ def basis_functions(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Floa
 
 
 def squash(
-    x: Float[Tensor, "*batch joints 3"], bounds: Float[Tensor, "joints 3 2"]
+    x: Float[Tensor, "*batch joints 3"], bounds: Float[Tensor, "*#batch joints 3 2"]
 ) -> Float[Tensor, "*batch joints 3"]:
     """Angles bent smoothly into their bounds, which contain 0: slope 1 at rest, the bound far out."""
     low, high = bounds.unbind(-1)
@@ -247,7 +269,7 @@ def squash(
 
 
 def unsquash(
-    y: Float[Tensor, "*batch joints 3"], bounds: Float[Tensor, "joints 3 2"]
+    y: Float[Tensor, "*batch joints 3"], bounds: Float[Tensor, "*#batch joints 3 2"]
 ) -> Float[Tensor, "*batch joints 3"]:
     """The inverse of `squash`, for angles at a bound a value close to it."""
     low, high = bounds.unbind(-1)
@@ -258,14 +280,9 @@ def unsquash(
     return torch.where(free, y, torch.where(room <= 0, 0.0, safe * torch.atanh(inside)))
 
 
-def in_loop(trajectory: Trajectory) -> Trajectory:
-    """The same in a basis that ends where it began."""
-    return replace(trajectory, basis="fourier", terms=max(3, trajectory.terms | 1))
-
-
 def _harmonics(cycles: Float[Tensor, " frames"], terms: int) -> Float[Tensor, "frames terms"]:
     """1, cos, sin, cos 2, sin 2 ... of the cycle."""
-    order = torch.arange(terms)
+    order = torch.arange(terms, device=cycles.device)
     angle = 2 * math.pi * cycles[:, None] * ((order + 1) // 2)
     return torch.where(order % 2 == 0, torch.sin(angle), torch.cos(angle)) + (order == 0)
 
@@ -274,7 +291,7 @@ def _splines(u: Float[Tensor, " frames"], terms: int) -> Float[Tensor, "frames t
     """Cubic B-splines in layers, each with twice the knots of the one before, until there are enough terms."""
     layers, spans = [], 1
     while sum(layer.shape[1] for layer in layers) < terms:
-        layers.append(_cubic(u[:, None] * spans - torch.arange(-1, spans + 2)))
+        layers.append(_cubic(u[:, None] * spans - torch.arange(-1, spans + 2, device=u.device)))
         spans *= 2
     return torch.cat(layers, 1)[:, :terms]
 

@@ -46,11 +46,13 @@ def write_report(
     losses: Mapping[str, Sequence[float]] | None = None,
     check: WalkCheck | None = None,
     film: Frames | None = None,
+    film_file: Path | None = None,
     progress: Progress = quiet,
 ) -> Path:
     """Write everything that is known about a clip into one HTML file.
 
-    `verdict` and `film` are made where they are not given. `reference` is a clip of the same asset (an artist's, or
+    `verdict` and `film` are made where they are not given; `film_file` is the film as an MP4, where there is one
+    already. `reference` is a clip of the same asset (an artist's, or
     a reference gait); its numbers stand beside those of the clip. `facts` are shown under the title (seed, prior ...),
     `losses` are curves by name, `check` is a list of what passed.
     """
@@ -63,7 +65,7 @@ def write_report(
     checked = "" if check is None else _check_block(check)
     blocks = [
         _head(title, prompt, asset, verdict, facts or {}),
-        _film_block(pixels, motion),
+        _film_block(pixels, motion, film_file),
         f'<div class="stack">{_table_block(verdict)}{checked}</div>',
         f'<div class="stack">{_feet_block(verdict)}{_swing_block(verdict)}</div>',
         _angles_block(asset, motion),
@@ -96,11 +98,11 @@ def _head(title: str, prompt: str | None, asset: RiggedAsset, verdict: Verdict, 
     return f'<header><h1>{escape(title)}</h1>{said}<ul class="chips">{items}</ul></header>'
 
 
-def _film_block(pixels: Frames, motion: Motion) -> str:
+def _film_block(pixels: Frames, motion: Motion, written: Path | None) -> str:
     """The film, and pictures of it side by side."""
     raw = pixels if pixels.dtype == torch.uint8 else (pixels.detach().clamp(0, 1) * 255).round().to(torch.uint8)
     with tempfile.TemporaryDirectory() as folder:
-        written = video.write(Path(folder) / "film.mp4", raw, fps=motion.fps)
+        written = video.write(Path(folder) / "film.mp4", raw, fps=motion.fps) if written is None else written
         film = base64.b64encode(written.read_bytes()).decode()
     places = np.unique(np.linspace(0, len(raw) - 1, min(SHEET, len(raw))).round().astype(int))
     chosen = [_small(raw[i].numpy()) for i in places]

@@ -120,7 +120,7 @@ def make_bodies(
     if not size > 0:
         raise RigError(f"{asset.name}: there is no flesh to make bodies of; the mesh has no extent")
     fitter = _Fitter(skeleton, T, vertices, dense, _low_joints(skeleton, legs, dense, vertices), size)
-    own = frozenset(j for j, name in enumerate(skeleton.names) if any(word in name for word in keep))
+    own = frozenset(j for j, name in enumerate(skeleton.names) if any(word.lower() in name.lower() for word in keep))
     carriers = _merge(skeleton, fitter, dense, limbs, most=most, own=own)
     return _assemble(asset, fitter, carriers, legs, density=density, size=size)
 

@@ -150,7 +150,9 @@ def _made_ready(
 def _robustly(task: _Task, make_robust: MakePerformer, progress: Progress) -> tuple[_Task, Robust]:
     """The robust performance; a clip that walks in place is given the speed at which its feet carry it."""
     config, bodies = task.config, task.bodies
-    loose = tuple(i for i, name in enumerate(bodies.names) if i and any(w in name for w in config.loose))
+    loose = tuple(
+        i for i, name in enumerate(bodies.names) if i and any(w.lower() in name.lower() for w in config.loose)
+    )
     options = {"ground": config.ground, "friction": config.friction, "upright": config.upright, "loose": loose}
     if bool(task.ground.any()):
         tried = []

@@ -1,12 +1,11 @@
 """Videos from a prompt, with or without a character in mind: how a prior can be looked at."""
 
-from itertools import pairwise
-
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from jigdoll.math.diffusion import ddim_sample, guided
 from jigdoll.protocols import Progress, VideoPrior, quiet
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_splats, to_uint8
 from jigdoll.splats.bind import bind
@@ -39,20 +38,19 @@ def sample(
     """
     defaults = prior.defaults
     generator = torch.Generator().manual_seed(seed)
-    noisy = torch.randn(count, defaults.frames, defaults.height, defaults.width, 3, generator=generator)
+    size = (count, defaults.frames, defaults.height, defaults.width, 3)
+    noise = torch.randn(size, generator=generator).to(prior.device)
     wanted, unwanted, nothing = (prior.embed(words) for words in (prompt, negative, ""))
-    who = None if reference_image is None else reference_image.expand(count, *reference_image.shape)
-    levels = torch.linspace(0.98, LAST, steps + 1).tolist()
-    clean = noisy
-    for i, (level, lower) in enumerate(pairwise(levels)):
+    who = None if reference_image is None else reference_image.to(noise).expand(count, *reference_image.shape)
+    levels: list[float] = torch.linspace(0.98, LAST, steps + 1).tolist()
+
+    def estimate(noisy: Tensor, level: float) -> Tensor:
         text, against = prior.denoise(noisy, level, [wanted, nothing if level > DECIDED else unwanted], who)
-        scale = guidance if level > UNGUIDED else 1.0
-        clean = (against + scale * (text - against)).clamp(-1, 1)
-        alpha, sigma = prior.signal_and_noise(level)
-        next_alpha, next_sigma = prior.signal_and_noise(lower)
-        noisy = next_alpha * clean + next_sigma * (noisy - alpha * clean) / sigma
-        progress((i + 1) / steps, "denoising")
-    return 0.5 * clean + 0.5
+        progress((levels.index(level) + 1) / steps, "denoising")
+        return guided(text, against, guidance if level > UNGUIDED else 1.0).clamp(-1, 1)
+
+    clean = ddim_sample(noise, levels, estimate=estimate, signal_and_noise=prior.signal_and_noise)
+    return (0.5 * clean + 0.5).cpu()
 
 
 def reference_image_of(

@@ -63,8 +63,9 @@ def orbit(
     field_of_view: float = 35.0,
 ) -> Camera:
     """A camera on a sphere around the target; every argument may carry a batch."""
-    away = orbit_direction(azimuth, elevation) * torch.as_tensor(distance, dtype=torch.float32)[..., None]
-    target, away = torch.broadcast_tensors(target, away.to(target))
+    direction = orbit_direction(azimuth, elevation).to(target)
+    away = direction * torch.as_tensor(distance, dtype=torch.float32).to(target)[..., None]
+    target, away = torch.broadcast_tensors(target, away)
     K = intrinsics(width, height, field_of_view=field_of_view).to(target)
     return Camera(look_at(target + away, target), K.expand(*target.shape[:-1], 3, 3), width, height)
 
@@ -78,20 +79,21 @@ def fitting_distance(
     height: int,
     field_of_view: float = 35.0,
     margin: float = 0.12,
-) -> float:
+) -> Float[Tensor, ""]:
     """The shortest distance [m] at which a camera that looks along -direction at `center` sees all points.
 
-    A share `margin` of the half picture stays free on each side.
+    A share `margin` of the half picture stays free on each side. No gradient.
     """
+    points = points.detach()
     if points.numel() == 0:
-        return 1.0
+        return points.new_tensor(1.0)
     K = intrinsics(width, height, field_of_view=field_of_view).to(points)
     center, direction = torch.broadcast_tensors(center, direction)
     in_axes = (points - center[..., None, :]) @ look_at(direction, torch.zeros_like(direction))[..., :3, :3].mT
     # |x| f <= (1 - margin) w/2 (z + distance) for each point, and the same for y.
     tangent = (1 - margin) * torch.stack([width / 2 / K[0, 0], height / 2 / K[1, 1]])
     needed = (in_axes[..., :2].abs() / tangent).amax(-1) - in_axes[..., 2]
-    return max(float(needed.max()), 1e-3)
+    return needed.max().clamp_min(1e-3)
 
 
 def box_center(points: Float[Tensor, "*batch points 3"]) -> Float[Tensor, "*batch 3"]:
@@ -129,7 +131,7 @@ def follow(
     height: int,
     field_of_view: float = 35.0,
     smoothing: float = 4.0,
-    distance: float | None = None,
+    distance: float | Float[Tensor, ""] | None = None,
     margin: float = 0.12,
 ) -> Camera:
     """Cameras `[views frames]` that smoothly follow the box centre of the deformed shape (AKD 4.2).
@@ -142,7 +144,8 @@ def follow(
     directions = orbit_direction(azimuth, elevation).reshape(-1, 3).to(points)
     if distance is None:
         sizes = {"width": width, "height": height, "field_of_view": field_of_view, "margin": margin}
-        distance = max(fitting_distance(points, centers, direction[None], **sizes) for direction in directions)
+        near = [fitting_distance(points, centers, direction[None], **sizes) for direction in directions]
+        distance = torch.stack(near).max()
     eyes = centers + distance * directions[:, None]
     K = intrinsics(width, height, field_of_view=field_of_view).to(points)
     return Camera(look_at(eyes, centers.expand_as(eyes)), K.expand(*eyes.shape[:-1], 3, 3), width, height)
@@ -165,5 +168,5 @@ def fit_orbit(
     distances = [
         fitting_distance(points, center, direction, margin=margin, **sizes) for direction in directions.reshape(-1, 3)
     ]
-    distance = torch.tensor(distances).reshape(directions.shape[:-1])
+    distance = torch.stack(distances or [points.new_zeros(0)]).reshape(directions.shape[:-1])
     return orbit(center, distance, azimuth=azimuth, elevation=elevation, **sizes)

@@ -25,7 +25,7 @@ from jigdoll.render.ground import (
     quiet_ground,
 )
 from jigdoll.render.mesh import Look, render_mesh
-from jigdoll.render.motion_colors import by_motion, heading_of, in_clay
+from jigdoll.render.motion_colors import LegSplats, by_motion, heading_of, in_clay
 from jigdoll.render.rasterizer import default_rasterizer
 from jigdoll.rig.names import read_name
 from jigdoll.skin.deform import deform, deform_mesh
@@ -134,8 +134,12 @@ def draw_splats(
     rasterizer: Rasterizer | None = None,
     camera: Camera | None = None,
     ground: Ground | None = None,
+    legs: LegSplats | None = None,
 ) -> tuple[Float[Tensor, "views frames height width 3"], Camera]:
-    """The splats moved by skin transforms, frame by frame, differentiable in the transforms; and the camera used."""
+    """The splats moved by skin transforms, frame by frame, differentiable in the transforms; and the camera used.
+
+    Everything is drawn where the splats and the transforms live.
+    """
     gaussians = pose_by_transforms(splats, transforms)
     shape = gaussians.means.detach()
     camera = _following(shape, style) if camera is None else camera
@@ -143,7 +147,7 @@ def draw_splats(
     if style.mode == "clay":
         gaussians = in_clay(splats, gaussians, transforms, camera, depth_cue=style.depth_cue)
     elif style.mode == "motion":
-        gaussians = by_motion(splats, gaussians)
+        gaussians = by_motion(splats, gaussians, legs=legs)
     if style.ground:
         gaussians = hide_below_ground(gaussians)
     rasterizer = default_rasterizer(shape.device) if rasterizer is None else rasterizer
@@ -158,6 +162,7 @@ def draw_reference_image(
     camera: Camera,
     rasterizer: Rasterizer | None = None,
     ground: Ground | None = None,
+    legs: LegSplats | None = None,
 ) -> Float[Tensor, "views height width 3"]:
     """The character at rest where the clip begins, seen by the clip's first cameras, without gradient.
 
@@ -173,7 +178,8 @@ def draw_reference_image(
             place[0, 3], place[2, 3] = away[0], away[2]
         here = Camera(camera.T_camera_world[:, :1], camera.K[:, :1], camera.width, camera.height)
         still = place.expand(1, transforms.shape[1], 4, 4)
-        picture, _ = draw_splats(splats, still, style=style, rasterizer=rasterizer, camera=here, ground=ground)
+        where = {"rasterizer": rasterizer, "camera": here, "ground": ground, "legs": legs}
+        picture, _ = draw_splats(splats, still, style=style, **where)
     return picture[:, 0]
 
 

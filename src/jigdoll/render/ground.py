@@ -1,18 +1,20 @@
 """The ground of a scene: a checkerboard by ray casting, fog to the sky, and a soft shadow (AKD 4.2 and appendix C).
 
-The ground is the plane y = 0 and a layer behind the asset; no gradient flows into it.
+The ground is the plane y = 0 and a layer behind the asset; no gradient flows into it. It is drawn where the camera and
+the asset live: by compiled kernels on a CPU (`render.ground_cpu`), in plain torch elsewhere.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import no_type_check
+from functools import partial
 
-import numba
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from jigdoll.render import ground_cpu
 from jigdoll.skin.threads import on_torch_threads
 from jigdoll.types import Camera, Gaussians, Rendering
 
@@ -80,19 +82,86 @@ def cast_shadow(
 
     The part of the asset below the ground counts as touching it. Not differentiable.
     """
-    clip = np.ascontiguousarray(points.detach().cpu().numpy(), dtype=np.float32)
-    frames = clip.shape[0]
+    points = points.detach()
+    frames = points.shape[0]
+    if not points.shape[1] or not frames:
+        empty = points.new_zeros(frames, resolution, resolution, dtype=torch.float32)
+        return Shadow(empty, empty.new_zeros(frames, 2), empty.new_ones(frames))
+    if points.device.type != "cpu":
+        return cast_shadow_reference(points, faces=faces, ground=ground, resolution=resolution)
+    clip = np.ascontiguousarray(points.numpy(), dtype=np.float32)
+    corner, cell = (part.numpy() for part in _map_frame(torch.from_numpy(clip), ground, resolution))
     darkness = np.zeros((frames, resolution, resolution), np.float32)
-    corner, cell = np.zeros((frames, 2), np.float32), np.ones(frames, np.float32)
-    border = 3 + math.ceil(2 * ground.shadow_softness)
-    if clip.shape[1] and frames:
-        low, high = clip[:, :, ::2].min(1), clip[:, :, ::2].max(1)
-        cell = np.maximum((high - low).max(-1) / (resolution - 2 * border), 1e-6)
-        corner = 0.5 * (low + high) - 0.5 * resolution * cell[:, None]
-        triangles = np.zeros((0, 3), np.int64) if faces is None else faces.cpu().numpy().astype(np.int64)
-        strength = (ground.shadow_decay, ground.shadow_softness)
-        on_torch_threads(_darken, clip, triangles, corner, cell, *strength, darkness)
+    triangles = np.zeros((0, 3), np.int64) if faces is None else faces.cpu().numpy().astype(np.int64)
+    strength = (ground.shadow_decay, ground.shadow_softness)
+    on_torch_threads(ground_cpu.darken, clip, triangles, corner, cell, *strength, darkness)
     return Shadow(torch.from_numpy(darkness), torch.from_numpy(corner), torch.from_numpy(cell))
+
+
+def cast_shadow_reference(
+    points: Float[Tensor, "frames points 3"],
+    *,
+    faces: Int[Tensor, "faces 3"] | None = None,
+    ground: Ground = Ground(),
+    resolution: int = 96,
+) -> Shadow:
+    """The same in plain torch: what runs on a GPU, and the truth for the compiled form."""
+    points = points.detach().float()
+    corner, cell = _map_frame(points, ground, resolution)
+    x, z = ((points[..., ::2] - corner[:, None]) / cell[:, None, None] - 0.5).unbind(-1)
+    lowest = _lowest_points if faces is None else partial(_lowest_triangles, faces=faces.long())
+    darkness = torch.exp(-ground.shadow_decay * lowest(x, z, points[..., 1], resolution=resolution).clamp_min(0))
+    if ground.shadow_softness > 0:
+        reach = math.ceil(2 * ground.shadow_softness)
+        steps = torch.arange(-reach, reach + 1, dtype=points.dtype, device=points.device)
+        kernel = torch.exp(-0.5 * (steps / ground.shadow_softness).square())
+        kernel = (kernel / kernel.sum()).reshape(1, 1, 1, -1)
+        darkness = torch.nn.functional.conv2d(darkness[:, None], kernel, padding=(0, reach))
+        darkness = torch.nn.functional.conv2d(darkness, kernel.mT, padding=(reach, 0))[:, 0]
+    return Shadow(darkness, corner, cell)
+
+
+def _map_frame(
+    points: Float[Tensor, "frames points 3"], ground: Ground, resolution: int
+) -> tuple[Float[Tensor, "frames 2"], Float[Tensor, " frames"]]:
+    """The first corner and the cells of a map that holds the asset and the blur around it."""
+    border = 3 + math.ceil(2 * ground.shadow_softness)
+    low, high = points[..., ::2].amin(1), points[..., ::2].amax(1)
+    cell = ((high - low).amax(-1) / (resolution - 2 * border)).clamp_min(1e-6)
+    return 0.5 * (low + high) - 0.5 * resolution * cell[:, None], cell
+
+
+def _lowest_points(x: Tensor, z: Tensor, y: Tensor, *, resolution: int) -> Float[Tensor, "frames rows columns"]:
+    """The lowest point over each cell, points as discs of two cells; infinity over the others."""
+    lowest = torch.full((x.shape[0], resolution * resolution), torch.inf, device=x.device)
+    for down in range(-2, 3):
+        for right in range(-2, 3):
+            # The cells around the point, counted from the one whose centre is next below it.
+            column, row = x.floor() + right, z.floor() + down
+            inside = (column >= 0) & (column < resolution) & (row >= 0) & (row < resolution)
+            inside = inside & ((column - x).square() + (row - z).square() <= 4)
+            index = torch.where(inside, row * resolution + column, 0).long()
+            lowest = lowest.scatter_reduce(1, index, torch.where(inside, y, torch.inf), "amin")
+    return lowest.reshape(-1, resolution, resolution)
+
+
+def _lowest_triangles(
+    x: Tensor, z: Tensor, y: Tensor, *, faces: Int[Tensor, "faces 3"], resolution: int
+) -> Float[Tensor, "frames rows columns"]:
+    """The lowest surface over the centre of each cell; infinity where there is none."""
+    rows, columns = (torch.arange(resolution, device=x.device, dtype=x.dtype) for _ in range(2))
+    lowest = torch.full((x.shape[0], resolution, resolution), torch.inf, device=x.device)
+    for some in faces.split(64):
+        corners = [[part[:, some[:, i], None, None] for i in range(3)] for part in (x, z, y)]
+        (xa, xb, xc), (za, zb, zc), (ya, yb, yc) = corners
+        area = (xb - xa) * (zc - za) - (xc - xa) * (zb - za)
+        i, j = columns, rows[:, None]
+        v = ((i - xa) * (zc - za) - (xc - xa) * (j - za)) / area
+        w = ((xb - xa) * (j - za) - (i - xa) * (zb - za)) / area
+        inside = (v >= 0) & (w >= 0) & (v + w <= 1) & (area != 0)
+        height = torch.where(inside, (1 - v - w) * ya + v * yb + w * yc, torch.inf)
+        lowest = torch.minimum(lowest, height.amin(1))
+    return lowest
 
 
 def draw_ground(
@@ -103,20 +172,80 @@ def draw_ground(
     Each pixel is the mean of the checkerboard over its footprint, so edges are smooth and the distance is grey. The
     ground's colour is weighted by s(P) = 1 - s_max exp(-beta d(P)).
     """
-    batch = camera.T_camera_world.shape[:-2]
-    count = math.prod(batch)
-    T = camera.T_camera_world.detach().cpu().double().reshape(count, 4, 4).numpy()
-    K = camera.K.detach().cpu().double().expand(*batch, 3, 3).reshape(count, 3, 3).numpy()
+    batch, T = camera.T_camera_world.shape[:-2], camera.T_camera_world.detach()
+    K, count = camera.K.detach().expand(*batch, 3, 3).reshape(-1, 3, 3), math.prod(batch)
     if shadow is None or ground.shadow == 0:
-        shadow = Shadow(torch.zeros(1, 1, 1), torch.zeros(1, 2), torch.ones(1))
+        shadow = Shadow(T.new_zeros(1, 1, 1), T.new_zeros(1, 2), T.new_ones(1))
     frames = shadow.darkness.shape[0]
-    which = torch.arange(frames).expand(batch).reshape(count) if frames > 1 else torch.zeros(count, dtype=torch.long)
+    which = (torch.arange(frames).expand(batch) if frames > 1 else torch.zeros(batch, dtype=torch.long)).reshape(count)
+    if T.device.type != "cpu":
+        seen = Camera(T.reshape(count, 4, 4), K, camera.width, camera.height)
+        return draw_ground_reference(seen, which.tolist(), ground=ground, shadow=shadow).unflatten(0, batch)
     colors = np.array([ground.light, ground.dark, ground.sky], np.float32)
     numbers = np.array([ground.cell, *ground.phase, ground.fog, ground.shadow])
     picture = np.empty((count, camera.height, camera.width, 3), np.float32)
-    maps = (shadow.darkness.numpy(), shadow.corner.double().numpy(), shadow.cell.double().numpy())
-    on_torch_threads(_cast_rays, T, K, which.numpy(), colors, numbers, *maps, picture)
-    return torch.from_numpy(picture).reshape(*batch, camera.height, camera.width, 3).to(camera.T_camera_world.device)
+    maps = (shadow.darkness.float().numpy(), shadow.corner.double().numpy(), shadow.cell.double().numpy())
+    lenses = (T.double().reshape(count, 4, 4).numpy(), K.double().numpy())
+    on_torch_threads(ground_cpu.cast_rays, *lenses, which.numpy(), colors, numbers, *maps, picture)
+    return torch.from_numpy(picture).reshape(*batch, camera.height, camera.width, 3)
+
+
+def draw_ground_reference(
+    camera: Camera, which: Sequence[int], *, ground: Ground, shadow: Shadow
+) -> Float[Tensor, "pictures height width 3"]:
+    """The same in plain torch, picture by picture: what runs on a GPU, and the truth for the compiled form.
+
+    `camera` has one batch axis, `which` names the map of the shadow that each picture shows.
+    """
+    T = camera.T_camera_world
+    light, dark, sky = (T.new_tensor(color) for color in (ground.light, ground.dark, ground.sky))
+    columns = torch.arange(camera.width, device=T.device, dtype=T.dtype) + 0.5
+    rows = (torch.arange(camera.height, device=T.device, dtype=T.dtype) + 0.5)[:, None]
+    pictures = []
+    for view, K, frame in zip(T, camera.K.expand(len(T), 3, 3), which, strict=True):
+        R, focal = view[:3, :3], K.diagonal()[:2]
+        eye = -(R.T @ view[:3, 3])
+        u, v = torch.broadcast_tensors((columns - K[0, 2]) / focal[0], (rows - K[1, 2]) / focal[1])
+        ray = u[..., None] * R[0] + v[..., None] * R[1] + R[2]
+        t = -eye[1] / ray[..., 1]
+        meets = (t > 0) & (t < 1e9)
+        t = torch.where(meets, t, 1.0)
+        slope = torch.where(meets, ray[..., 1], -1.0)[..., None]
+        place = eye[[0, 2]] + t[..., None] * ray[..., [0, 2]]
+        # dP/du = t (row - d row_y / d_y), and the same for v: the footprint of a pixel in each direction.
+        spread = [R[i, [0, 2]] - ray[..., [0, 2]] * R[i, 1] / slope for i in (0, 1)]
+        wide = t[..., None] * (spread[0].abs() / focal[0] + spread[1].abs() / focal[1])
+        stripes = _stripe((place - place.new_tensor(ground.phase)) / ground.cell, wide / ground.cell).prod(-1)
+        share = (0.5 + 0.5 * stripes)[..., None]
+        clear = torch.exp(-(t * ray.norm(dim=-1) / ground.fog).square())[..., None]
+        over = (place - shadow.corner[frame].to(place)) / shadow.cell[frame].to(place)
+        s = 1 - ground.shadow * _read_map(shadow.darkness[frame].to(place), over)[..., None]
+        board = (share * light + (1 - share) * dark) * s
+        pictures.append(torch.where(meets[..., None], clear * board + (1 - clear) * sky, sky))
+    return torch.stack(pictures) if pictures else T.new_zeros(0, camera.height, camera.width, 3)
+
+
+def _stripe(place: Float[Tensor, "*batch"], wide: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """The mean over [place - wide/2, place + wide/2] of the function that is 1 on [0, 1), -1 on [1, 2), and so on."""
+    wide = wide.clamp_min(1e-6)
+    ends = torch.stack([place - 0.5 * wide, place + 0.5 * wide]) / 2
+    low, high = 1 - (2 * (ends - ends.floor()) - 1).abs()
+    return ((high - low) / wide).clamp(-1, 1)
+
+
+def _read_map(
+    values: Float[Tensor, "rows columns"], place: Float[Tensor, "height width 2"]
+) -> Float[Tensor, "height width"]:
+    """Bilinear, zero outside; the centre of cell (0, 0) is at (0.5, 0.5)."""
+    rows, columns = values.shape
+    x, z = (place - 0.5).unbind(-1)
+    inside = (x >= 0) & (x < columns - 1) & (z >= 0) & (z < rows - 1)
+    i, j = torch.where(inside, x, 0).long(), torch.where(inside, z, 0).long()
+    right, below = (i + 1).clamp_max(columns - 1), (j + 1).clamp_max(rows - 1)
+    fx, fz = x - i, z - j
+    upper = values[j, i] * (1 - fx) + values[j, right] * fx
+    lower = values[below, i] * (1 - fx) + values[below, right] * fx
+    return torch.where(inside, upper * (1 - fz) + lower * fz, 0.0)
 
 
 def composite(
@@ -130,7 +259,7 @@ def composite(
 def hide_below_ground(gaussians: Gaussians) -> Gaussians:
     """The same splats, those whose centre lies below the ground with zero opacity (AKD 4.2)."""
     above = gaussians.means[..., 1].detach() >= 0
-    if bool(above.all()):
+    if above.device.type == "cpu" and bool(above.all()):  # elsewhere the answer would be waited for
         return gaussians
     return Gaussians(gaussians.means, gaussians.covariances, gaussians.opacities * above, gaussians.colors)
 
@@ -162,117 +291,3 @@ def _ray_heights(camera: Camera) -> Float[Tensor, "*batch height width"]:
     y = (rows - K[..., 1, 2, None]) / K[..., 1, 1, None]
     part = x[..., None, :] * T[..., 0, 1, None, None] + y[..., :, None] * T[..., 1, 1, None, None]
     return part + T[..., 2, 1, None, None]
-
-
-@numba.njit(parallel=True, fastmath=True, cache=True, error_model="numpy")
-@no_type_check
-def _cast_rays(T_camera_world, K, which, colors, numbers, darkness, corner, shadow_cell, picture):
-    """Fill the pictures: one ray per pixel, its footprint on the ground from its two neighbours."""
-    cell, phase_x, phase_z, fog, s_max = numbers
-    images, height, width, _ = picture.shape
-    for row in numba.prange(images * height):
-        image, y = row // height, row % height
-        T, lens, frame = T_camera_world[image], K[image], which[image]
-        eye_x = -(T[0, 0] * T[0, 3] + T[1, 0] * T[1, 3] + T[2, 0] * T[2, 3])
-        eye_y = -(T[0, 1] * T[0, 3] + T[1, 1] * T[1, 3] + T[2, 1] * T[2, 3])
-        eye_z = -(T[0, 2] * T[0, 3] + T[1, 2] * T[1, 3] + T[2, 2] * T[2, 3])
-        v = (y + 0.5 - lens[1, 2]) / lens[1, 1]
-        for x in range(width):
-            u = (x + 0.5 - lens[0, 2]) / lens[0, 0]
-            dx = T[0, 0] * u + T[1, 0] * v + T[2, 0]
-            dy = T[0, 1] * u + T[1, 1] * v + T[2, 1]
-            dz = T[0, 2] * u + T[1, 2] * v + T[2, 2]
-            t = -eye_y / dy if dy != 0 else -1.0
-            if not 0 < t < 1e9:
-                for c in range(3):
-                    picture[image, y, x, c] = colors[2, c]
-                continue
-            px, pz = eye_x + t * dx, eye_z + t * dz
-            # dP/du = t (column - d column_y / d_y), and the same for v: the footprint of a pixel in each direction.
-            du, dv = t / lens[0, 0], t / lens[1, 1]
-            wide_x = abs(du * (T[0, 0] - dx * T[0, 1] / dy)) + abs(dv * (T[1, 0] - dx * T[1, 1] / dy))
-            wide_z = abs(du * (T[0, 2] - dz * T[0, 1] / dy)) + abs(dv * (T[1, 2] - dz * T[1, 1] / dy))
-            stripes = _stripe((px - phase_x) / cell, wide_x / cell) * _stripe((pz - phase_z) / cell, wide_z / cell)
-            light = 0.5 + 0.5 * stripes
-            clear = math.exp(-((t * math.sqrt(dx * dx + dy * dy + dz * dz) / fog) ** 2))
-            map_x = (px - corner[frame, 0]) / shadow_cell[frame]
-            map_z = (pz - corner[frame, 1]) / shadow_cell[frame]
-            s = 1 - s_max * _read_map(darkness[frame], map_x, map_z)
-            for c in range(3):
-                board = (light * colors[0, c] + (1 - light) * colors[1, c]) * s
-                picture[image, y, x, c] = clear * board + (1 - clear) * colors[2, c]
-
-
-@numba.njit(fastmath=True, cache=True)
-@no_type_check
-def _stripe(place, wide):
-    """The mean over [place - wide/2, place + wide/2] of the function that is 1 on [0, 1), -1 on [1, 2), and so on.
-
-    Its integral from 0 is the triangle wave |2 fract(p / 2) - 1| turned over.
-    """
-    wide = max(wide, 1e-6)
-    a, b = (place - 0.5 * wide) / 2, (place + 0.5 * wide) / 2
-    low, high = 1 - abs(2 * (a - math.floor(a)) - 1), 1 - abs(2 * (b - math.floor(b)) - 1)
-    return min(max((high - low) / wide, -1.0), 1.0)
-
-
-@numba.njit(fastmath=True, cache=True)
-@no_type_check
-def _read_map(values, x, z):
-    """Bilinear, zero outside; the centre of cell (0, 0) is at (0.5, 0.5)."""
-    x, z = x - 0.5, z - 0.5
-    rows, columns = values.shape
-    if not (0 <= x < columns - 1 and 0 <= z < rows - 1):
-        return 0.0
-    i, j = int(x), int(z)
-    fx, fz = x - i, z - j
-    upper = values[j, i] * (1 - fx) + values[j, i + 1] * fx
-    return upper * (1 - fz) + (values[j + 1, i] * (1 - fx) + values[j + 1, i + 1] * fx) * fz
-
-
-@numba.njit(parallel=True, cache=True, error_model="numpy")
-@no_type_check
-def _darken(clip, faces, corner, cell, decay, softness, darkness):
-    """The lowest height over each cell by triangles (or by points as discs of two cells), then exp, then the blur."""
-    frames, rows, columns = darkness.shape
-    for frame in numba.prange(frames):
-        lowest = np.full((rows, columns), np.inf, np.float32)
-        xs = (clip[frame, :, 0] - corner[frame, 0]) / cell[frame] - 0.5
-        zs = (clip[frame, :, 2] - corner[frame, 1]) / cell[frame] - 0.5
-        ys = clip[frame, :, 1]
-        if faces.shape[0] == 0:
-            for p in range(xs.shape[0]):
-                for j in range(max(int(np.ceil(zs[p] - 2)), 0), min(int(np.floor(zs[p] + 2)), rows - 1) + 1):
-                    for i in range(max(int(np.ceil(xs[p] - 2)), 0), min(int(np.floor(xs[p] + 2)), columns - 1) + 1):
-                        if (i - xs[p]) ** 2 + (j - zs[p]) ** 2 <= 4:
-                            lowest[j, i] = min(lowest[j, i], ys[p])
-        for f in range(faces.shape[0]):
-            a, b, c = faces[f]
-            area = (xs[b] - xs[a]) * (zs[c] - zs[a]) - (xs[c] - xs[a]) * (zs[b] - zs[a])
-            if area == 0:
-                continue
-            left, right = np.ceil(min(xs[a], xs[b], xs[c])), np.floor(max(xs[a], xs[b], xs[c]))
-            near, far = np.ceil(min(zs[a], zs[b], zs[c])), np.floor(max(zs[a], zs[b], zs[c]))
-            for j in range(max(int(near), 0), min(int(far), rows - 1) + 1):
-                for i in range(max(int(left), 0), min(int(right), columns - 1) + 1):
-                    v = ((i - xs[a]) * (zs[c] - zs[a]) - (xs[c] - xs[a]) * (j - zs[a])) / area
-                    w = ((xs[b] - xs[a]) * (j - zs[a]) - (i - xs[a]) * (zs[b] - zs[a])) / area
-                    if v >= 0 and w >= 0 and v + w <= 1:
-                        height = (1 - v - w) * ys[a] + v * ys[b] + w * ys[c]
-                        lowest[j, i] = min(lowest[j, i], np.float32(height))
-        dark = np.exp(-decay * np.maximum(lowest, 0))  # exp(-inf) = 0: nothing above, no shadow
-        if softness > 0:
-            reach = int(np.ceil(2 * softness))
-            kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / softness) ** 2)
-            kernel /= kernel.sum()
-            across = np.zeros((rows, columns))
-            for step in range(-reach, reach + 1):
-                for j in range(rows):
-                    for i in range(max(0, -step), min(columns, columns - step)):
-                        across[j, i] += kernel[step + reach] * dark[j, i + step]
-            dark = np.zeros((rows, columns))
-            for step in range(-reach, reach + 1):
-                for j in range(max(0, -step), min(rows, rows - step)):
-                    for i in range(columns):
-                        dark[j, i] += kernel[step + reach] * across[j + step, i]
-        darkness[frame] = dark

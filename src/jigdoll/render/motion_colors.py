@@ -1,4 +1,9 @@
-"""Colours for guidance: what a prior looks at need not be what the artist painted."""
+"""Colours for guidance: what a prior looks at need not be what the artist painted.
+
+They are computed where the splats live; only which leg lies across from which is looked up once, by `find_legs`.
+"""
+
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +29,18 @@ SWINGS = 0.01
 """Variance of a speed beside which it counts as a swing: a foot has about .15, a belly a hundredth of that."""
 
 
+@dataclass(frozen=True, eq=False)
+class LegSplats:
+    """What by_motion knows of a body's legs, from where its splats lie at rest."""
+
+    share: Float[Tensor, " gaussians"]
+    """How much of a leg each splat is, 0..1."""
+    across: Int[Tensor, " gaussians"]
+    """What lies across from it, on the other side."""
+    along: Int[Tensor, " gaussians"]
+    """What lies along from it, fore or aft."""
+
+
 def in_clay(
     splats: SkinnedGaussians,
     gaussians: Gaussians,
@@ -45,10 +62,9 @@ def in_clay(
         rest_normals = quaternion_to_matrix(splats.quats.detach())[:, :, 2]
         bright = light_on(deform(rest_normals, splats.weights, turns))
         means = gaussians.means.detach()
-        size = float((splats.means.amax(0) - splats.means.amin(0)).norm()) if means.shape[-2] else 1.0
         T = camera.T_camera_world
         relative = means - box_center(means)[..., None, :]
-        nearer = -(T[..., 2, None, :3] * relative).sum(-1) / max(size, 1e-9)
+        nearer = -(T[..., 2, None, :3] * relative).sum(-1) / _size(splats.means.detach())
         bright = bright * (1 + depth_cue * torch.tanh(6 * nearer))
         colors = (bright[..., None] * _clay_of(splats.means.detach())).clamp(0, 1)
     shape = colors.shape[:-1]
@@ -66,7 +82,7 @@ def _clay_of(means: Float[Tensor, "gaussians 3"]) -> Float[Tensor, "gaussians 3"
     return torch.lerp(means.new_tensor(CLAY).expand_as(tint), tint, depth)
 
 
-def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
+def by_motion(splats: SkinnedGaussians, gaussians: Gaussians, *, legs: LegSplats | None = None) -> Gaussians:
     """The posed splats coloured by how they move over the ground.
 
     Green is the speed ahead, of body and legs: what is planted shows none wherever the camera goes, what swings forward
@@ -77,7 +93,7 @@ def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
     told of some seconds at a time, so each foot shows in all frames whether its legs are in step, also where half a
     body hides the others, and neither two places nor two moments have to be compared. The colours hold the gradient of
     the motion: guidance can ask a foot to stand still and need not wait for its outline to move. Ahead is where the
-    body faces in each frame.
+    body faces in each frame. `legs` are those of the splats' rest (`find_legs`), for whoever draws them often.
     """
     means, rest = gaussians.means, splats.means.detach()
     heading = heading_of(rest, means)
@@ -88,12 +104,12 @@ def by_motion(splats: SkinnedGaussians, gaussians: Gaussians) -> Gaussians:
     pace = PACE * _size(rest)
     ahead = torch.tanh((way * heading.detach()[:, None]).sum(-1) / pace)
     up = torch.tanh(2 * way[..., 1] / pace)
-    leg, across, along = _legs(rest)
-    together, _ = rhythm(ahead, across)
-    _, passes = rhythm(ahead, along)
-    forward = torch.tanh((rest[along, 2] - rest[:, 2]) / (0.1 * _size(rest)))
-    red = torch.lerp(-0.25 * _side(rest) - 0.75 * torch.tanh(turn / TURN), forward * passes, leg)
-    blue = torch.lerp(up, together, leg)
+    legs = find_legs(rest) if legs is None else legs
+    together, _ = rhythm(ahead, legs.across)
+    _, passes = rhythm(ahead, legs.along)
+    forward = torch.tanh((rest[legs.along, 2] - rest[:, 2]) / (0.1 * _size(rest)))
+    red = torch.lerp(-0.25 * _side(rest) - 0.75 * torch.tanh(turn / TURN), forward * passes, legs.share)
+    blue = torch.lerp(up, together, legs.share)
     colors = 0.5 + 0.45 * torch.stack([red, ahead, blue], -1)
     return Gaussians(means, gaussians.covariances, gaussians.opacities, colors)
 
@@ -141,16 +157,15 @@ def _steady(values: Float[Tensor, "frames ..."]) -> Float[Tensor, "frames ..."]:
     return means[:, 0].T.reshape(values.shape)
 
 
-def _legs(
-    rest: Float[Tensor, "gaussians 3"],
-) -> tuple[Float[Tensor, " gaussians"], Int[Tensor, " gaussians"], Int[Tensor, " gaussians"]]:
+def find_legs(rest: Float[Tensor, "gaussians 3"]) -> LegSplats:
     """How much of a leg each splat is, and what lies across from it (on the other side) and along (fore or aft)."""
     height = _height(rest)
     leg = torch.sigmoid((0.4 - height) / 0.05)
     low = (leg > 0.02).nonzero()[:, 0]
     feet = rest[(height < 0.1) & ((rest[:, 0] - _middle(rest, 0)).abs() > 0.02 * _size(rest))]  # and no tail
     across = _mirrored(rest, low, axis=0, about=_middle(rest, 0))
-    return leg, across, _mirrored(rest, low, axis=2, about=_middle(feet if len(feet) else rest, 2))
+    along = _mirrored(rest, low, axis=2, about=_middle(feet if len(feet) else rest, 2))
+    return LegSplats(leg, across, along)
 
 
 def _mirrored(
@@ -161,9 +176,21 @@ def _mirrored(
     images[:, axis] = 2 * about - images[:, axis]
     found = torch.arange(rest.shape[0], device=rest.device)
     if len(some):
-        _, nearest = KDTree(rest[some].cpu().numpy()).query(images.cpu().numpy())
-        found[some] = some[torch.from_numpy(nearest).to(some)]
+        found[some] = some[_nearest(images, rest[some])]
     return found
+
+
+def _nearest(places: Float[Tensor, "some 3"], points: Float[Tensor, "points 3"]) -> Int[Tensor, " some"]:
+    """The point next to each place."""
+    if points.device.type != "cpu":
+        return nearest_reference(places, points)
+    _, nearest = KDTree(points.numpy()).query(places.numpy())
+    return torch.from_numpy(nearest)
+
+
+def nearest_reference(places: Float[Tensor, "some 3"], points: Float[Tensor, "points 3"]) -> Int[Tensor, " some"]:
+    """The point next to each place by all distances: what runs on a GPU, and the truth for the tree."""
+    return torch.cat([(some[:, None] - points).square().sum(-1).argmin(1) for some in places.split(1024)])
 
 
 def _side(rest: Float[Tensor, "gaussians 3"]) -> Float[Tensor, " gaussians"]:

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from jigdoll.math.devices import to_device
 from jigdoll.protocols import Progress, Rasterizer, quiet
 from jigdoll.render.camera import fit_orbit
 from jigdoll.render.ground import composite
@@ -33,14 +34,15 @@ def splat_asset(
     size: int = 256,
     config: FitConfig = FitConfig(),
     rasterizer: Rasterizer | None = None,
+    device: torch.device | str = "cpu",
     progress: Progress = quiet,
 ) -> SkinnedGaussians:
-    """The asset as splats fitted to pictures of its mesh, with the weights of the nearest surface."""
-    rasterizer = default_rasterizer() if rasterizer is None else rasterizer
-    start = bind(asset, count=min(count, config.max_gaussians), seed=config.seed)
+    """The asset as splats fitted, on a device, to pictures of its mesh, with the weights of the nearest surface."""
+    rasterizer = default_rasterizer(device) if rasterizer is None else rasterizer
+    start = to_device(bind(asset, count=min(count, config.max_gaussians), seed=config.seed), device)
     shots = capture(asset.mesh, views, size=size, seed=config.seed)
     fitted = fit(start, shots, asset.mesh, rasterizer=rasterizer, config=config, progress=progress)
-    return rebind(fitted, asset)
+    return to_device(rebind(to_device(fitted, "cpu"), asset), device)
 
 
 def likeness(

@@ -110,6 +110,11 @@ class Anatomy:
         return self.asset.skeleton
 
     @property
+    def pelvis(self) -> int:
+        """The joint of the trunk that carries the hindmost legs; the root joint of many rigs lies on the ground."""
+        return find_pelvis(self.trunk, self.legs, self.skeleton)
+
+    @property
     def grounded(self) -> bool:
         """Whether it stands on legs."""
         return bool(self.legs)
@@ -135,7 +140,7 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
     trunk = middle.get("spine", (0,))
     return Anatomy(
         asset=asset,
-        kind=_kind(limbs, parts, P, trunk),
+        kind=_kind(limbs, parts, P, trunk[trunk.index(find_pelvis(trunk, legs, skeleton)) :]),
         limbs=limbs,
         parts=parts,
         legs=legs,
@@ -153,6 +158,19 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
         leg_bones=float(np.mean([leg.parts.length for leg in legs])) if legs else 0.5 * height,
         hip_height=max(float(P[0, 1]) - floor, 0.05 * height),
     )
+
+
+def find_pelvis(trunk: Sequence[int], legs: Sequence[Leg], skeleton: Skeleton) -> int:
+    """The joint of the trunk that carries the hindmost legs, the trunk's first one without legs."""
+    last = max((leg.parts.limb.rank for leg in legs), default=-1)
+    found = []
+    for leg in legs:
+        joint = leg.parts.limb.joints[0]
+        while joint >= 0 and joint not in trunk:
+            joint = skeleton.parents[joint]
+        if leg.parts.limb.rank == last and joint >= 0:
+            found.append(trunk.index(joint))
+    return trunk[min(found)] if found else trunk[0]
 
 
 def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) -> LimbParts:
@@ -239,7 +257,9 @@ def _kind(
     """What kind of body it is, by its limbs and by how its trunk stands."""
     count = {kind: sum(limb.kind == kind for limb in limbs) for kind in ("leg", "arm", "wing", "fin")}
     way = P[trunk[-1]] - P[trunk[0]]
-    upright = len(trunk) < 2 or float(way[1]) > 0.6 * float(np.linalg.norm(way))
+    extent = np.ptp(P, axis=0)
+    tall = float(extent[1]) > float(extent[2])
+    upright = tall if len(trunk) < 2 else float(way[1]) > 0.6 * float(np.linalg.norm(way))
     legs = count["leg"]
     if legs >= 7:
         return "spider"
@@ -248,15 +268,15 @@ def _kind(
     if legs >= 3:
         return "quadruped"
     if legs:
-        return "bird" if count["wing"] else "person" if upright and count["arm"] else "biped"
+        return "bird" if count["wing"] else "person" if upright and tall and count["arm"] else "biped"
     if count["wing"]:
         return "flyer"
     if count["arm"] and upright:
         return "other"
     chain = [limb for limb in limbs if limb.side == "middle"]
     line = sum(len(limb.joints) for limb in chain)
-    if count["fin"] or (line <= 8 and not parts):
-        return "fish" if not upright else "other"
+    if not tall and line and (count["fin"] or (line <= 8 and not parts)):
+        return "fish"
     return "snake" if line >= 6 and not parts else "other"
 
 

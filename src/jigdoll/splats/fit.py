@@ -12,9 +12,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.math.devices import to_device
 from jigdoll.protocols import Progress, Rasterizer, quiet
 from jigdoll.splats.bind import FLATNESS, unbound
-from jigdoll.splats.image_loss import picture_loss
+from jigdoll.splats.image_loss import image_loss
 from jigdoll.splats.pose import covariances
 from jigdoll.types import Camera, Gaussians, Mesh, SkinnedGaussians
 
@@ -94,7 +95,7 @@ def fit(
         for group in optimizer.param_groups:
             group["lr"] = group["rate"] * config.decay ** (iteration / config.iterations)
         drawn = rasterizer(_gaussians(leaves), camera).rgba
-        loss = picture_loss(drawn, target, share=config.ssim)
+        loss = image_loss(drawn, target, share=config.ssim)
         optimizer.zero_grad()
         loss.backward()
         blame += _grad(leaves["means"]).norm(dim=-1)
@@ -141,7 +142,7 @@ def _bake(leaves: dict[str, Tensor]) -> SkinnedGaussians:
             scales=_scales(leaves["radii"]),
             opacities=leaves["fades"].sigmoid(),
             colors=leaves["colors"].clamp(0, 1),
-            weights=unbound(leaves["means"].shape[0]),
+            weights=to_device(unbound(leaves["means"].shape[0]), leaves["means"].device),
         )
 
 
@@ -205,7 +206,7 @@ def _along_longest(values: dict[str, Tensor], chosen: Int[Tensor, " some"]) -> F
     axes = quaternion_to_matrix(values["turns"][chosen])
     radii = values["radii"][chosen].exp()
     longest = radii.argmax(-1)
-    axis = axes[torch.arange(len(chosen)), :, longest]
+    axis = axes[torch.arange(len(chosen), device=axes.device), :, longest]
     return 0.5 * radii.amax(-1, keepdim=True) * axis
 
 

@@ -24,7 +24,7 @@ def psnr(a: Float[Tensor, "*shape"], b: Float[Tensor, "*shape"]) -> float:
 def ssim_map(
     a: Float[Tensor, "height width channels"], b: Float[Tensor, "height width channels"]
 ) -> Float[Tensor, "height width channels"]:
-    """Structural similarity at each pixel; plain torch, the truth for `picture_loss`."""
+    """Structural similarity at each pixel; plain torch, the truth for `image_loss`."""
     channels = a.shape[-1]
     x, y = a.permute(2, 0, 1), b.permute(2, 0, 1)
     window = torch.from_numpy(WINDOW).to(a).expand(5 * channels, 1, 1, 11)
@@ -38,24 +38,24 @@ def ssim_map(
     return (similar / ((squares + C1) * (xx + yy - squares + C2))).permute(1, 2, 0)
 
 
-def picture_loss_reference(
+def image_loss_reference(
     drawn: Float[Tensor, "height width channels"], target: Float[Tensor, "height width channels"], *, share: float
 ) -> Float[Tensor, ""]:
-    """(1 - share) L1 + share (1 - SSIM), as 3DGS weighs them; slow, the truth for `picture_loss`."""
+    """(1 - share) L1 + share (1 - SSIM), as 3DGS weighs them; slow, the truth for `image_loss`."""
     return (1 - share) * (drawn - target).abs().mean() + share * (1 - ssim_map(drawn, target).mean())
 
 
-def picture_loss(
+def image_loss(
     drawn: Float[Tensor, "height width channels"], target: Float[Tensor, "height width channels"], *, share: float
 ) -> Float[Tensor, ""]:
     """(1 - share) L1 + share (1 - SSIM), differentiable in the first picture; compiled on a CPU."""
     if drawn.device.type != "cpu" or drawn.dtype != torch.float32 or not drawn.numel():
-        return picture_loss_reference(drawn, target, share=share)
-    loss: Any = _PictureLoss.apply(drawn, target.detach(), share)
+        return image_loss_reference(drawn, target, share=share)
+    loss: Any = _ImageLoss.apply(drawn, target.detach(), share)
     return loss
 
 
-class _PictureLoss(torch.autograd.Function):
+class _ImageLoss(torch.autograd.Function):
     """Value and gradient come out of one pass."""
 
     @staticmethod

@@ -30,6 +30,11 @@ class PocketPrior:
         self.net = net.eval().requires_grad_(False)
 
     @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.net.inlet.weight.device
+
+    @property
     def defaults(self) -> PriorDefaults:
         """The colours of motion on a checkerboard, as in training."""
         config = self.net.config
@@ -58,7 +63,8 @@ class PocketPrior:
 
         It saw few that hop instead of walking, and more of what hops are: so it is asked for those.
         """
-        return self.net.text(to_ids([by_habit(read_caption(prompt))], self.net.text.vocabulary))[0]
+        ids = to_ids([by_habit(read_caption(prompt))], self.net.text.vocabulary)
+        return self.net.text(ids.to(self.device))[0]
 
     def encode(
         self, video: Float[Tensor, "views frames height width 3"]
@@ -98,7 +104,7 @@ class PocketPrior:
             return []
         views = len(noisy)
         text = torch.stack(list(texts)).repeat_interleave(views, 0)
-        levels = torch.full((len(text),), level)
+        levels = torch.full((len(text),), level, device=noisy.device)
         seen = None if reference_image is None else (2 * reference_image.detach() - 1).repeat(len(texts), 1, 1, 1)
         clean = self.net(noisy.detach().repeat(len(texts), 1, 1, 1, 1), levels, text, seen)
         return list(clean.split(views))
@@ -123,7 +129,7 @@ def facts_of(path: Path | None = None) -> dict:
 
 
 @cache
-def open_pocket(path: Path | None = None) -> PocketPrior:
+def open_pocket(path: Path | None = None, *, device: torch.device | str = "cpu") -> PocketPrior:
     """The pocket prior that ships with the package, or one that you trained."""
     file = weights_path(path)
     facts, tensors = stored(file)
@@ -133,7 +139,7 @@ def open_pocket(path: Path | None = None) -> PocketPrior:
         net.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise JigdollError(f"{file}: these are no weights of a pocket prior ({error})") from error
-    return PocketPrior(net)
+    return PocketPrior(net.to(device))
 
 
 def stored(file: Path) -> tuple[dict, dict[str, Tensor]]:

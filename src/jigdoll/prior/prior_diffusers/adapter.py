@@ -15,7 +15,7 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError, MissingExtra
 from jigdoll.prior.prior_diffusers.families import FAMILIES
-from jigdoll.prior.prior_diffusers.family import Family, Latents, Parts, Pixels, Text, embed_prompt
+from jigdoll.prior.prior_diffusers.family import Latents, ModelFamily, Parts, Pixels, Text, embed_prompt
 from jigdoll.prior.prior_diffusers.schedule import schedule_of
 from jigdoll.types import PriorDefaults, Request
 
@@ -209,7 +209,7 @@ class DiffusersPrior:
             _collect(self.device)
 
 
-def family_of(folder: Path) -> tuple[Family, dict[str, Any]]:
+def family_of(folder: Path) -> tuple[ModelFamily, dict[str, Any]]:
     """The family of the pipeline in a folder, and the folder's index of parts."""
     path = folder / "model_index.json"
     if not path.is_file():

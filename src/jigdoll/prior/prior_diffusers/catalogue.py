@@ -95,7 +95,7 @@ def check_device(name: str, need_gb: float | int, device: torch.device, *, asked
         if not asked and need_gb >= SLOW_ON_CPU_GB:
             raise JigdollError(
                 f"{name} takes a CUDA GPU with about {need_gb:.0f} GB{download}, and there is no such GPU here. The "
-                "pocket prior runs on a CPU. To run this one there all the same (minutes a step), ask for device='cpu'"
+                "pocket prior runs on a CPU. To run this one there all the same (minutes a step), give --device cpu"
             )
     elif device.type == "cuda":
         if not torch.cuda.is_available():
@@ -103,8 +103,8 @@ def check_device(name: str, need_gb: float | int, device: torch.device, *, asked
         total_gb = torch.cuda.get_device_properties(device).total_memory / 1e9
         if total_gb < need_gb and not saving:
             raise JigdollError(
-                f"{name} takes about {need_gb:.0f} GB of GPU memory, {device} has {total_gb:.0f} GB: try offload "
-                "(slower), backward_latent_frames and a smaller video, or a smaller model"
+                f"{name} takes about {need_gb:.0f} GB of GPU memory, {device} has {total_gb:.0f} GB: try "
+                "--offload (slower), --vae-frames 2, a smaller video, or a smaller model"
             )
 
 

@@ -13,9 +13,9 @@ from torch.utils.checkpoint import checkpoint
 
 from jigdoll.prior.prior_diffusers.family import (
     UNLIMITED,
-    Family,
     Grid,
     Latents,
+    ModelFamily,
     Parts,
     Pixels,
     Run,
@@ -237,7 +237,7 @@ def _unet_predict(parts: Parts, noisy: Latents, timestep: float, text: Text) -> 
     )[0]
 
 
-COGVIDEOX = Family(
+COGVIDEOX = ModelFamily(
     pipelines=("CogVideoXPipeline",),
     prediction="v",
     denoisers=("transformer",),
@@ -248,7 +248,7 @@ COGVIDEOX = Family(
     encode=_cog_encode,
     predict=_cog_predict,
 )
-WAN = Family(
+WAN = ModelFamily(
     pipelines=("WanPipeline",),
     prediction="flow",
     denoisers=("transformer", "transformer_2"),
@@ -259,7 +259,7 @@ WAN = Family(
     encode=_wan_encode,
     predict=_wan_predict,
 )
-LTX = Family(
+LTX = ModelFamily(
     pipelines=("LTXPipeline",),
     prediction="flow",
     denoisers=("transformer",),
@@ -270,7 +270,7 @@ LTX = Family(
     encode=_ltx_encode,
     predict=_ltx_predict,
 )
-UNET = Family(
+UNET = ModelFamily(
     pipelines=("TextToVideoSDPipeline", "AnimateDiffPipeline"),
     prediction="epsilon",
     denoisers=("unet",),

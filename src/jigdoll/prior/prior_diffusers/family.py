@@ -85,7 +85,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """One kind of latent video pipeline."""
 
     pipelines: tuple[str, ...]

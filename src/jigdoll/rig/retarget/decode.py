@@ -9,8 +9,8 @@ from numpy import ndarray
 
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.rig.anatomy import Anatomy, LimbParts
-from jigdoll.rig.retarget.feet import lock_feet, long_runs, places
+from jigdoll.rig.anatomy import Anatomy, BodyKind, LimbParts
+from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
     LimbMotion,
     LimbTrack,
@@ -18,7 +18,6 @@ from jigdoll.rig.retarget.limb_motion import (
     canonical_turn,
     limb_bones,
     pelvis_height,
-    pelvis_of,
     trunk_of,
     yaw,
 )
@@ -26,6 +25,8 @@ from jigdoll.rig.retarget.match import Follow, match_limbs
 from jigdoll.rig.retarget.turns import blend_turns, chain_places, interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
+STRIDE = 0.5
+"""Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 RELAXED = 0.12
 """How far relaxed arms stand off the body [rad]."""
 
@@ -41,6 +42,8 @@ def decode(
         raise RigError("the clip is empty; there is nothing to retarget")
     pairs = match_limbs(limb_motion, anatomy, mapping)
     G, root = _world_turns(limb_motion, anatomy, pairs)
+    if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
+        G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     if lock and anatomy.legs and limb_motion.grounded:
         G, root = lock_feet(anatomy, G, root, stances(limb_motion, anatomy, pairs), limb_motion.fps)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
@@ -53,7 +56,7 @@ def _world_turns(
     skeleton, frames = anatomy.skeleton, len(lm)
     H = yaw(lm.heading)
     R_rest = anatomy.T_rest[:, :3, :3]
-    hub = pelvis_of(anatomy)
+    hub = anatomy.pelvis
     wanted: dict[int, ndarray] = {}
     _spread(wanted, anatomy, trunk_of(anatomy), lm.trunk)
     if anatomy.neck:
@@ -62,7 +65,10 @@ def _world_turns(
         _spread(wanted, anatomy, anatomy.tail, lm.root[:, None] if lm.tail is None else lm.tail)
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
+    other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
     for i, follow in pairs.items():
+        if other_build and anatomy.parts[i].limb.kind == "leg":
+            continue  # stepped by its foot
         _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
     world = np.empty((frames, len(skeleton), 3, 3))
     for joint, parent in enumerate(skeleton.parents):
@@ -75,6 +81,32 @@ def _world_turns(
     root[:, 1] = lm.place[:, 1] * pelvis_height(anatomy)
     root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
     return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
+
+
+def sprawls(kind: BodyKind) -> bool:
+    """Whether legs reach out sideways, so that the turns of legs that hang down mean nothing to them."""
+    return kind in ("insect", "spider")
+
+
+def _step_by_feet(
+    lm: LimbMotion,
+    anatomy: Anatomy,
+    pairs: Mapping[int, Follow | None],
+    G: Float[ndarray, "frames joints 3 3"],
+    root: Float[ndarray, "frames 3"],
+) -> Float[ndarray, "frames joints 3 3"]:
+    """Legs that stand as at rest, with feet that leave their places as the source's feet do."""
+    H = yaw(lm.heading)
+    P = places(anatomy, G, root)
+    for i, follow in pairs.items():
+        parts = anatomy.parts[i]
+        if follow is None or parts.limb.kind != "leg":
+            continue
+        track = follow.track
+        middle = track.end[track.contact].mean(0) if track.contact.any() else track.end.mean(0)
+        step = np.einsum("fab,fb->fa", H, track.end - middle)
+        G = reach(anatomy, G, P, parts, P[:, parts.end] + STRIDE * parts.length * step)
+    return G
 
 
 def _spread(

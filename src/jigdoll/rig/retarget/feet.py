@@ -170,6 +170,8 @@ def _rest_on_feet(
     low = np.stack([soles(leg, G, P)[..., 1].min(1) for leg in anatomy.legs], 1)
     count = stands.sum(1)
     need = np.where(count > 0, -(low * stands).sum(1) / np.maximum(count, 1), np.nan)
+    if all(leg.parts.root == leg.parts.middle for leg in anatomy.legs):  # legs of one bone cannot bend to help
+        need = np.where(count > 0, -low.min(1), np.nan)
     known = np.flatnonzero(~np.isnan(need))
     if not len(known):
         lowest = float(low.min())

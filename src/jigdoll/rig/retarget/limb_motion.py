@@ -83,7 +83,7 @@ def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMoti
     rotation = _unscaled(world[..., :3, :3])
     P = world[..., :3, 3]
     since = rotation @ anatomy.R_neutral.transpose(0, 2, 1)
-    hub = pelvis_of(anatomy)
+    hub = anatomy.pelvis
     heading = heading_of(since[:, hub], motion.fps)
     H = yaw(heading)
     free = np.einsum("fba,fjbc->fjac", H, since)
@@ -112,22 +112,9 @@ def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMoti
     )
 
 
-def pelvis_of(anatomy: Anatomy) -> int:
-    """The joint of the trunk that carries the hindmost legs; the root joint of many rigs lies on the ground."""
-    last = max((leg.parts.limb.rank for leg in anatomy.legs), default=-1)
-    parents, found = anatomy.skeleton.parents, []
-    for leg in anatomy.legs:
-        joint = leg.parts.limb.joints[0]
-        while joint >= 0 and joint not in anatomy.trunk:
-            joint = parents[joint]
-        if leg.parts.limb.rank == last and joint >= 0:
-            found.append(anatomy.trunk.index(joint))
-    return anatomy.trunk[min(found)] if found else anatomy.trunk[0]
-
-
 def pelvis_height(anatomy: Anatomy) -> float:
     """Of the pelvis above the ground at rest [m]."""
-    hub = pelvis_of(anatomy)
+    hub = anatomy.pelvis
     if hub == 0:
         return anatomy.hip_height
     return max(anatomy.hip_height + float(anatomy.T_rest[hub, 1, 3] - anatomy.T_rest[0, 1, 3]), 0.05 * anatomy.height)
@@ -135,7 +122,7 @@ def pelvis_height(anatomy: Anatomy) -> float:
 
 def trunk_of(anatomy: Anatomy) -> tuple[int, ...]:
     """The trunk from the pelvis on."""
-    return anatomy.trunk[anatomy.trunk.index(pelvis_of(anatomy)) :]
+    return anatomy.trunk[anatomy.trunk.index(anatomy.pelvis) :]
 
 
 def foot_scale(anatomy: Anatomy) -> float:

@@ -73,7 +73,7 @@ def match_limbs(
         track = theirs[their]
         crossed = track.limb.side != anatomy.parts[ours[mine]].limb.side
         found[ours[mine]] = Follow(mirrored(track) if crossed else track, crossed)
-    if not any(found.values()) and (limb_motion.grounded or anatomy.grounded):  # swimmers bend their trunks
+    if not any(found.values()) and limb_motion.grounded:  # swimmers and snakes have their trunk in common with anyone
         raise RigError(
             f"the two rigs have no limbs in common: the source has {_listed(theirs)}, the target {_listed(ours)}; "
             "name partners with a mapping of TARGET_LIMB=SOURCE_LIMB"
