@@ -119,12 +119,6 @@ def animate(
         request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": MEMORY}
         request |= {"fps": fps, "physics": physics, "character_seed": character_seed}
         request |= {**asdict(axes), **asdict(settings)}
-            "fps": fps,
-            "physics": physics,
-            "character_seed": character_seed,
-            **asdict(axes),
-            **asdict(settings),
-        }
         request |= {"device": device, "offload": offload, "vae_frames": vae_frames}
         with _folder(out, request) as run:
             return from_memory(

@@ -49,7 +49,7 @@ def test_a_clip_goes_onto_another_rig_and_the_report_says_which_limb_took_which(
     assert run.returncode == 0, run.stderr
     facts = json.loads(run.stdout)
     assert len(facts["matches"]) == 8 and all(match["source"] for match in facts["matches"])
-    assert (facts["clip"], facts["out"]) == ("walk", str(out))
+    assert (facts["clip"], facts["files"]) == ("walk", [str(out)])
     assert [clip["name"] for clip in json.loads(jigdoll("inspect", out, "--json").stdout)["clips"]] == ["walk"]
 
 

@@ -109,3 +109,11 @@ def test_every_verb_has_the_option() -> None:
     for name, verb in {**VERBS, **{k: v for group in GROUPS.values() for k, v in group.items()}}.items():
         if name not in GROUPS:
             assert "as_json" in verb.__annotations__, name
+
+
+def test_read_and_retarget(fox: Path, tmp_path: Path) -> None:
+    understood = answer("read", "a fox trots, then sits")
+    assert understood["noun"] == "fox" and [action["name"] for action in understood["actions"]] == ["trot", "sit"]
+    out = tmp_path / "dog.bvh"
+    moved = answer("retarget", fox, "zoo:dog", "--out", out)
+    assert moved["clip"] == "walk" and moved["files"] == [str(out)]

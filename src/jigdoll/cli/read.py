@@ -1,13 +1,11 @@
 """The verb read: what is understood of a sentence."""
 
-import json
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
-from jigdoll.cli.shared import Json, console, escaped
+from jigdoll.cli.shared import Json, answering, escaped
 
 if TYPE_CHECKING:
     from jigdoll.types import Request, RequestedAction
@@ -24,17 +22,16 @@ def read(prompt: Positional[str], /, *, as_json: Json = False) -> None:
 
     request = understand(prompt)
     note = explain(request)
-    if as_json:
-        sys.stdout.write(json.dumps(as_dict(request) | {"note": note}, indent=2, ensure_ascii=False) + "\n")
-        return
     kin = request.species or request.family
     body = "" if kin in (None, request.noun) else f" (moves like: {str(kin).replace('_', ' ')})"
     rows = [("who", f"{request.noun or 'nobody is named'}{body}")]
     rows += [("does" if i == 0 else "then", in_words(action)) for i, action in enumerate(request.actions)]
     rows += [("how", ", ".join(request.style)), ("looks", ", ".join(request.looks)), ("note", note or "")]
-    for name, text in rows:
-        if text:
-            console().print(f"[bold]{name:<6}[/]{escaped(text)}", highlight=False, soft_wrap=True)
+    with answering(as_json) as answer:
+        answer.add(as_dict(request) | {"note": note})
+        for name, text in rows:
+            if text:
+                answer.show(f"[bold]{name:<6}[/]{escaped(text)}", highlight=False, soft_wrap=True)
 
 
 def as_dict(request: "Request") -> dict[str, Any]:

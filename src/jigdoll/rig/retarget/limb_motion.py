@@ -14,7 +14,15 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from jigdoll.contacts import Feet, find_stances, ground_velocity, stays_in_place, with_travel
+from jigdoll.contacts import (
+    Feet,
+    find_stances,
+    foot_velocities,
+    ground_velocity,
+    standing_levels,
+    stays_in_place,
+    with_travel,
+)
 from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import FLAT, Anatomy, BodyKind, LimbParts
 from jigdoll.rig.retarget.turns import chain_places, interpolate_turns, shortest_turns
@@ -26,6 +34,8 @@ STATIONS = ("before", "upper", "lower", "end", "after")
 """Stations of a limb: collar or shoulder blade, upper bone, lower bone, foot or hand, toes or fingers."""
 LEGS_IN_BODY = 3.0
 """A body of which the feet are judged is at most so many of its legs long."""
+STOCK_STILL, SLOPE = 0.12, 0.06
+"""A foot that is slower than this [body lengths / s] stands, even so high above its lowest level [body lengths]."""
 HEADING_SECONDS = 0.4
 """A heading is smoothed over this time: a stride's sway is no turn."""
 
@@ -264,7 +274,15 @@ def _with_stances(
             feet = feet_of(anatomy, world, motion.fps)
             return motion, world, find_stances(feet, travel=velocity.double()).numpy()
     way = (root[-1] - root[0])[[0, 2]] * motion.fps / max(len(root) - 1, 1)
-    return motion, world, find_stances(feet, travel=way.double()).numpy()
+    return motion, world, (find_stances(feet, travel=way.double()) | _stock_still(feet)).numpy()
+
+
+def _stock_still(feet: Feet) -> Bool[torch.Tensor, "frames feet"]:
+    """Feet that do not move at all near the ground stand, though the floors of recordings slope by some centimetres."""
+    above = feet.soles[..., 1].amin(-1) - standing_levels(feet)
+    slow = foot_velocities(feet).norm(dim=-1) < STOCK_STILL * feet.length
+    both = torch.cat([slow, slow[-1:]]) & torch.cat([slow[:1], slow])
+    return both & (above <= SLOPE * feet.length)
 
 
 def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "frames joints 3 3"]:
