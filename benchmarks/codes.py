@@ -21,7 +21,14 @@ import tyro
 from numpy import ndarray
 
 from jigdoll.asset.load import find_clip, load, load_clips
-from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, quaternion_to_rotvec
+from jigdoll.math.rotations import (
+    matrix_to_quaternion,
+    quaternion_inverse,
+    quaternion_multiply,
+    quaternion_to_matrix,
+    quaternion_to_rotvec,
+    rotvec_to_quaternion,
+)
 from jigdoll.memory.codes import Codec, open_codec, pack
 from jigdoll.memory.train_codes import is_far, read_table, segments_of
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
@@ -77,6 +84,7 @@ def measure(codec: Codec, asset: RiggedAsset, motion: Motion) -> Iterator[dict]:
     anatomy = anatomy_of(working.asset)
     truth = to_reparented(working, motion)
     whole, start = encode(anatomy, truth, travel=False), 0
+    aside = heading_between(decode(whole, anatomy, lock=False), truth, anatomy)
     for segment in segments_of(whole, 4.0):
         frames = slice(start, start + len(segment))
         start += len(segment)
@@ -86,8 +94,8 @@ def measure(codec: Codec, asset: RiggedAsset, motion: Motion) -> Iterator[dict]:
         again = codec.decode(codes)
         ended = time.perf_counter()
         true = truth.pose.rotations[frames]
-        plain = degrees(true, decode(segment, anatomy, lock=False).pose.rotations)
-        coded = degrees(true, decode(again, anatomy, lock=False).pose.rotations)
+        plain = degrees(true, turned(decode(segment, anatomy, lock=False), aside, anatomy))
+        coded = degrees(true, turned(decode(again, anatomy, lock=False), aside, anatomy))
         speed = degrees(true[1:], true[:-1]) * motion.fps
         speed = np.concatenate([speed, speed[-1:]])
         kept = {name: joints for name, joints in groups(anatomy).items() if joints}
@@ -126,6 +134,24 @@ def groups(anatomy: Anatomy) -> dict[str, list[int]]:
     return {name: sorted(joints) for name, joints in found.items()}
 
 
+def heading_between(a: Motion, b: Motion, anatomy: Anatomy) -> float:
+    """By how much the first frame of b is turned about the vertical against a's: limb space starts straight on."""
+    rest = torch.from_numpy(anatomy.T_rest[0, :3, :3]).double()
+    first, second = (rest @ quaternion_to_matrix(m.pose.rotations[0, 0].double()) for m in (a, b))
+    turn = second @ first.T
+    return float(torch.atan2(turn[0, 2] - turn[2, 0], turn[0, 0] + turn[2, 2]))
+
+
+def turned(motion: Motion, angle: float, anatomy: Anatomy) -> torch.Tensor:
+    """The local rotations of a motion that is turned about the vertical as a whole."""
+    rest = torch.from_numpy(anatomy.T_rest[0, :3, :3]).double()
+    yaw = quaternion_to_matrix(rotvec_to_quaternion(torch.tensor([0.0, angle, 0.0], dtype=torch.float64)))
+    rotations = motion.pose.rotations.double().clone()
+    root = rest.T @ yaw @ rest @ quaternion_to_matrix(rotations[:, 0])
+    rotations[:, 0] = matrix_to_quaternion(root)
+    return rotations
+
+
 def degrees(a: torch.Tensor, b: torch.Tensor) -> ndarray:
     """Angles between rotations."""
     turn = quaternion_multiply(quaternion_inverse(a.double()), b.double())
@@ -138,7 +164,8 @@ def summary(rows: list[dict]) -> dict:
     for split in ("near", "far"):
         here = [row for row in rows if row["split"] == split]
         names = ("codes", "plain", "middle", "legs", "arms", "slow", "fast", "ends", "all joints")
-        means = {name: round(float(np.mean([r[name] for r in here if name in r] or [np.nan])), 2) for name in names}
+        known = {name: [row[name] for row in here if name in row] for name in names}
+        means = {name: round(float(np.mean(values)), 2) for name, values in known.items() if values}
         means["95 %"] = round(float(np.percentile([r["codes"] for r in here], 95)), 2)
         means["place"] = round(float(np.mean([r["place"] for r in here])), 4)
         means["bytes/s"] = round(sum(r["bytes"] for r in here) / sum(r["seconds"] for r in here))
