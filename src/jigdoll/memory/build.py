@@ -21,6 +21,7 @@ from jigdoll.asset.load import load, load_clips
 from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.encoder import open_encoder
+from jigdoll.memory.find import stuck
 from jigdoll.memory.segments import FPS, Segment, Words, save_segments
 from jigdoll.memory.shape import at_frames, looped, resample
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
@@ -199,10 +200,11 @@ def chosen(segments: list[Segment]) -> list[Segment]:
     for (kind, _), group in sorted(groups.items()):
         most = MOST_PER_ACTION.get(kind, MOST_ELSEWHERE)
         by_noun: dict[str, list[Segment]] = defaultdict(list)
-        for segment in sorted(group, key=lambda s: (-s.words.typical, len(s.words.text), s.words.source)):
+        for segment in sorted(group, key=lambda s: (stuck(s.words), -s.words.typical, s.words.source)):
             by_noun[segment.words.noun if kind != "person" else segment.words.source[:8]].append(segment)
         rows = list(by_noun.values())
         picked = [row[i] for i in range(max(map(len, rows))) for row in rows if i < len(row)]
+        picked.sort(key=lambda segment: stuck(segment.words))
         kept += picked[:most]
     return kept
 

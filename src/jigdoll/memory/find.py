@@ -77,7 +77,7 @@ def find(
         score = fits - 0.6 * unlike - 0.3 * legs + same + style - 0.1 * (words.wings != _winged(anatomy))
         # A long text tells of something special: who only walks does not walk drunk.
         special = 0.0 if request.style else 0.04 * max(len(words.text.split()) - 3, 0)
-        score += _length_fit(words) + 0.2 * words.typical - special - _stuck(words)
+        score += _length_fit(words) + 0.2 * words.typical - special - stuck(words)
         found.append(Found(index, words, round(score, 4), fits, unlike))
     return sorted(found, key=lambda f: -f.score)[:count]
 
@@ -125,7 +125,7 @@ def _winged(anatomy: Anatomy) -> bool:
     return any(part.limb.kind == "wing" for part in anatomy.parts)
 
 
-def _stuck(words: Words) -> float:
+def stuck(words: Words) -> float:
     """Legs that should get along and do not: a walk whose ground speed was not found slides."""
     row = ACTIONS.get(words.action)
     travels = row is not None and row.gait in ("walk", "run") and row.froude > 0 and words.legs > 0

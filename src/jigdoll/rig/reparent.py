@@ -32,6 +32,10 @@ _CALM = ("idle", "bind", "t-pose", "tpose", "t_pose", "a-pose", "stand", "rest",
 """Clips that are likely to begin at rest, the likeliest first; no other clip may lend its first frame."""
 
 
+_CONTROLS = {"ik", "fk", "pole", "target", "ctrl", "control", "fake"}
+"""Words for joints that an artist's tool poses others with."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reparented:
     """A working copy with whole limbs, and the way back."""
@@ -230,7 +234,7 @@ def _controls(skeleton: Skeleton, parents: list[int], flesh: Flesh) -> set[int]:
             continue
         short = float(np.linalg.norm(points[joint] - points[parent])) < 0.2 * size
         marks_end = parent not in outside and (flesh.near[joint] or short)
-        if not marks_end or read_name(skeleton.names[joint]).tokens & {"ik", "pole", "target", "ctrl", "control"}:
+        if not marks_end or read_name(skeleton.names[joint]).tokens & _CONTROLS:
             outside.add(joint)
     return outside
 
