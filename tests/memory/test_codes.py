@@ -12,11 +12,11 @@ from numpy import ndarray
 from jigdoll.errors import FileFormatError, RigError
 from jigdoll.math.rotations import rotvec_to_quaternion
 from jigdoll.memory.codes import Codec, limb_motion_from, open_codec, pack, tokens_of, unpack
-from jigdoll.memory.tokens import RATE, to_6d, to_turns
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent
 from jigdoll.rig.retarget import LimbMotion, decode, encode
 from jigdoll.rig.retarget.limb_motion import cut
+from jigdoll.rig.retarget.tokens import RATE, to_6d, to_turns
 from jigdoll.rig.retarget.turns import from_rotvec
 from jigdoll.types import Motion, Pose
 from jigdoll.zoo import make

@@ -7,32 +7,22 @@ in. Each clip of a character is one segment; long takes of mocap are cut to wher
 segments are kept for one kind of body and action, from as many sources as there are.
 """
 
-import csv
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from jigdoll.asset.load import load, load_clips
-from jigdoll.errors import JigdollError
-from jigdoll.language.actions import ACTIONS
+from jigdoll.corpus import LEAST_FRAMES, Take, takes
 from jigdoll.language.encoder import open_encoder
 from jigdoll.memory.find import stuck
 from jigdoll.memory.segments import FPS, Segment, Words, save_segments
 from jigdoll.memory.shape import at_frames, looped, resample
-from jigdoll.rig.anatomy import Anatomy, anatomy_of
-from jigdoll.rig.reparent import reparent, to_reparented
-from jigdoll.rig.retarget.limb_motion import LimbMotion, encode
-from jigdoll.types import Motion, RiggedAsset
+from jigdoll.rig.retarget.limb_motion import LimbMotion
 
-FAR_SUBJECTS = ("02", "16", "111", "113")
-"""Actors that are kept out."""
 MOST_SECONDS = 5.0
-LEAST_FRAMES = 5
 MOST_PER_ACTION = {"person": 8}
 MOST_ELSEWHERE = 12
 """Segments kept for one kind of body and action."""
@@ -43,88 +33,6 @@ GAITS = (
 """What repeats the same cycle."""
 CYCLIC = (*GAITS, "dance", "idle", "climb", "talk", "work", "exercise", "swing")
 """What can go on for ever."""
-_NAMES = {
-    "death": "die",
-    "pickup": "pick_up",
-    "getup": "stand_up",
-    "box": "punch",
-    "rest": "idle",
-    "hit": "hit_reaction",
-    "zombie": "stagger",
-    "still": "idle",
-}
-"""Words of the corpus that `language.actions` calls otherwise."""
-
-
-@dataclass(frozen=True)
-class Take:
-    """A clip of the corpus before it is cut."""
-
-    text: str
-    action: str
-    noun: str
-    source: str
-    licence: str
-    motion: LimbMotion
-    anatomy: Anatomy
-
-
-def action_named(word: str) -> str | None:
-    """The action of `language.actions` behind a word of the corpus."""
-    name = _NAMES.get(word, word)
-    if name in ACTIONS:
-        return name
-    return next((action for action in ACTIONS if action.endswith(f"_{name}") or action.startswith(f"{name}_")), None)
-
-
-def character_takes(corpus: Path) -> Iterator[Take]:
-    """Every clip of the characters, one file per rig first."""
-    rows = {row["path"]: row for row in _table(corpus / "sources.tsv") if row["split"] == "train"}
-    clips = defaultdict(list)
-    for row in _table(corpus / "clips.tsv"):
-        if row["path"] in rows:
-            clips[row["path"]].append(row)
-    for path, wanted in clips.items():
-        try:
-            asset = load(corpus / path)
-            work = reparent(asset)
-            anatomy = anatomy_of(work.asset)
-        except JigdollError as error:
-            sys.stderr.write(f"left out: {path}: {error}\n")
-            continue
-        noun = _noun(Path(path).stem, rows[path]["family"])
-        for row in wanted:
-            action = action_named(row["action"])
-            motion = work.asset.clips.get(row["clip"])
-            if action is None or motion is None or len(motion) < LEAST_FRAMES or row["motion"] == "held":
-                continue
-            words = row["clip"].replace("_", " ").split("|")[-1].strip()
-            yield Take(
-                f"a {noun} {words}", action, noun, f"{rows[path]['source']}: {Path(path).name}", rows[path]["licence"],
-                encode(anatomy, motion), anatomy,
-            )  # fmt: skip
-
-
-def mocap_takes(corpus: Path) -> Iterator[Take]:
-    """The clips of the BVH archives."""
-    for name, licence in (("cmu", "CMU mocap, free"), ("rocketbox", "MIT")):
-        for row in _table(corpus / "motion" / name / "index.tsv"):
-            if row.get("subject", "").zfill(2) in FAR_SUBJECTS or len(row["actions"].split(",")) > 2:
-                continue
-            action = action_named(row["action"])
-            if action is None:
-                continue
-            asset = load_clips(f"{corpus / 'motion' / name / row['zip']}:{row['clip']}.bvh")
-            work, motion = _work(asset)
-            anatomy = anatomy_of(work)
-            yield Take(
-                row["text"], action, "person", f"{name} {row['clip']}", licence, encode(anatomy, motion), anatomy
-            )
-
-
-def _work(asset: RiggedAsset) -> tuple[RiggedAsset, Motion]:
-    copy = reparent(asset)
-    return copy.asset, to_reparented(copy, next(iter(asset.clips.values())))
 
 
 def segment_of(take: Take) -> Segment | None:
@@ -209,28 +117,15 @@ def chosen(segments: list[Segment]) -> list[Segment]:
     return kept
 
 
-def _noun(stem: str, family: str) -> str:
-    """Who it is, from a file's name: letters only; a person where it is one of the many game characters."""
-    if family in ("human", "robot", "monster"):
-        return {"human": "person"}.get(family, family)
-    word = "".join(c if c.isalpha() else " " for c in stem).lower().replace("animations", "").strip()
-    return word.split()[-1] if word else family
-
-
-def _table(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
 def main(corpus: Path, out: Path) -> None:
     warnings.simplefilter("ignore")
-    takes = [*character_takes(corpus), *mocap_takes(corpus)]
-    segments = chosen(with_typical([s for s in map(segment_of, takes) if s is not None]))
+    whole = [segment_of(take) for take in takes(corpus)]
+    segments = chosen(with_typical([segment for segment in whole if segment is not None]))
     vectors = open_encoder().encode([segment.words.text for segment in segments]).numpy()
     save_segments(out, segments, vectors)
     seconds = sum(segment.words.seconds for segment in segments)
     size = out.stat().st_size / 1e6
-    sys.stdout.write(f"{len(takes)} takes, {len(segments)} segments, {seconds:.0f} s, {size:.1f} MB\n")
+    sys.stdout.write(f"{len(whole)} takes, {len(segments)} segments, {seconds:.0f} s, {size:.1f} MB\n")
 
 
 if __name__ == "__main__":

@@ -25,19 +25,6 @@ from jaxtyping import Bool, Float, Float16, Float32, Int, Int8, Int16
 from numpy import ndarray
 
 from jigdoll.errors import FileFormatError
-from jigdoll.memory.tokens import (
-    HOP,
-    ROOT_CHANNELS,
-    STATION_COUNT,
-    WINDOW,
-    LimbFacts,
-    TokenKind,
-    Tokens,
-    limb_motion_from,
-    root_path,
-    tokens_of,
-    window_count,
-)
 from jigdoll.memory.windows import (
     BASES,
     MOVE_WEIGHTS,
@@ -55,6 +42,19 @@ from jigdoll.memory.windows import (
 )
 from jigdoll.rig.anatomy import BodyKind
 from jigdoll.rig.retarget.limb_motion import STATIONS, LimbMotion, yaw
+from jigdoll.rig.retarget.tokens import (
+    HOP,
+    ROOT_CHANNELS,
+    STATION_COUNT,
+    WINDOW,
+    LimbFacts,
+    TokenKind,
+    Tokens,
+    limb_motion_from,
+    root_path,
+    tokens_of,
+    window_count,
+)
 from jigdoll.rig.retarget.turns import from_rotvec, to_rotvec
 from jigdoll.types import Limb
 

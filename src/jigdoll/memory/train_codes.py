@@ -30,11 +30,11 @@ from torch import Tensor, nn
 
 from jigdoll.asset.load import find_clip, load, load_clips
 from jigdoll.errors import JigdollError
-from jigdoll.memory.tokens import HOP, WINDOW, TokenKind, tokens_of
 from jigdoll.memory.windows import BASES, TABLES, Basis, away_from_mean, mean_steps, values_per_window, windows_of
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.reparent import reparent, to_reparented
 from jigdoll.rig.retarget.limb_motion import LimbMotion, cut, encode
+from jigdoll.rig.retarget.tokens import HOP, WINDOW, TokenKind, tokens_of
 from jigdoll.types import RiggedAsset
 
 FAR_SUBJECTS = ("02", "16", "111", "113")

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float16, Int8, Int16
 from numpy import ndarray
 
-from jigdoll.memory.tokens import HOP, ROOT_CHANNELS, STATION_COUNT, WINDOW, Token, TokenKind, to_6d, to_turns
+from jigdoll.rig.retarget.tokens import HOP, ROOT_CHANNELS, STATION_COUNT, WINDOW, Token, TokenKind, to_6d, to_turns
 from jigdoll.rig.retarget.turns import from_rotvec, to_rotvec
 
 TABLES: dict[TokenKind, TokenKind] = {kind: "wing" if kind == "fin" else kind for kind in STATION_COUNT}

@@ -1,0 +1,1 @@
+"""The pose space: one learned model of how any rig poses and moves."""
