@@ -24,6 +24,7 @@ from jigdoll.judge import Verdict, judge
 from jigdoll.physics import track as tracking
 from jigdoll.physics.bodies import make_bodies
 from jigdoll.protocols import VideoPrior
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.runs import ProgressFile, open_run, read_request
 from jigdoll.types import Motion, PriorDefaults, Request, RiggedAsset, Weights
 from jigdoll.zoo.from_text import character_from_text
@@ -230,7 +231,7 @@ def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path
 
     def preference(negative: str) -> float:
         options = replace(QUICK, guidance=GuidanceOptions(negative_prompt=negative))
-        return pipeline.preference(make_scene(ant, "an ant walks", StandIn(), options), motion)
+        return pipeline.preference(make_scene(anatomy_of(ant), "an ant walks", StandIn(), options), motion)
 
     assert preference("x") < 0 < preference(40 * "x")
     assert preference("y" * 12) == 0
