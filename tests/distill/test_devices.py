@@ -11,20 +11,18 @@ import torch
 from torch import Tensor
 
 from jigdoll import zoo
-from jigdoll.distill.foot_lock import foot_lock
 from jigdoll.distill.loop import distill, evaluate
 from jigdoll.distill.options import AnimateOptions, CameraOptions, changed, paper_options
 from jigdoll.distill.scene import make_scene
-from jigdoll.distill.tempo import tempo_of
 from jigdoll.math.devices import to_device
 from jigdoll.prior.pocket.model import PocketNet
 from jigdoll.prior.pocket.prior import PocketPrior
 from jigdoll.render.rasterizer import batch_shape
 from jigdoll.render.rasterizer_reference import rasterize_reference
 from jigdoll.render.splat_asset import splat_asset
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.splats.fit import FitConfig
-from jigdoll.types import Camera, Gaussians, Pose, Rendering, RiggedAsset
-from jigdoll.zoo.gaits import reference_clip
+from jigdoll.types import Camera, Gaussians, Rendering, RiggedAsset
 from pretended_device import ELSEWHERE, Elsewhere, HostMeetsDevice, pretended_device
 
 PROMPT = "a dog walks"
@@ -66,8 +64,8 @@ def test_a_distillation_with_the_pocket_prior_stays_where_the_prior_is(dog: Rigg
     torch.manual_seed(0)
     net = PocketNet()
     options = AnimateOptions(iterations=2, refine_steps=2, cameras=CameraOptions(views=1, splats=60))
-    here = distill(make_scene(dog, PROMPT, PocketPrior(net), options))
-    there = distill(make_scene(dog, PROMPT, PocketPrior(net.to(device)), options))
+    here = distill(make_scene(anatomy_of(dog), PROMPT, PocketPrior(net), options))
+    there = distill(make_scene(anatomy_of(dog), PROMPT, PocketPrior(net.to(device)), options))
     assert there.history.keys() == here.history.keys() and len(here.history["prior"]) == 4
     assert type(there.motion.pose.rotations) is Tensor, "the motion comes back to the host"
     torch.testing.assert_close(there.motion.pose.rotations, here.motion.pose.rotations, rtol=0, atol=1e-3)
@@ -86,7 +84,10 @@ def test_a_distillation_with_a_large_prior_stays_where_the_prior_is(
     here, there = (
         distill(
             make_scene(
-                dog, PROMPT, DiffusersPrior(tiny(name), device=place, dtype=torch.float32, checkpoint=False), options
+                anatomy_of(dog),
+                PROMPT,
+                DiffusersPrior(tiny(name), device=place, dtype=torch.float32, checkpoint=False),
+                options,
             )
         )
         for place in ("cpu", device)
@@ -108,18 +109,6 @@ def test_splats_are_fitted_where_they_are_wanted(dog: RiggedAsset, device: torch
     assert len(there.means) == len(here.means) > 40, "both were split"
     torch.testing.assert_close(there.colors.cpu(), here.colors, rtol=0, atol=2e-3)
     torch.testing.assert_close(there.means.cpu(), here.means, rtol=0, atol=2e-3)
-
-
-def test_feet_are_locked_where_the_motion_is(dog: RiggedAsset, device: torch.device) -> None:
-    clip = reference_clip(dog, "walk", seconds=0.5, fps=12.0)
-    loose = to_device(clip.motion, "cpu")
-    loose = replace(loose, pose=Pose(loose.pose.root.float(), loose.pose.rotations.float()))
-    tempo = replace(tempo_of(PROMPT, dog.skeleton), speed=1.1 * clip.speed)
-    here, there = (foot_lock(dog, to_device(loose, place), tempo, iterations=20) for place in ("cpu", device))
-    assert there.pose.root.device == device
-    torch.testing.assert_close(there.pose.rotations.cpu(), here.pose.rotations, rtol=0, atol=1e-4)
-    torch.testing.assert_close(there.pose.root.cpu(), here.pose.root, rtol=0, atol=1e-4)
-    assert not torch.allclose(here.pose.rotations, loose.pose.rotations, rtol=0, atol=1e-3)
 
 
 def drawn_as_shapes(gaussians: Gaussians, camera: Camera) -> Rendering:
@@ -145,7 +134,7 @@ def test_a_step_needs_no_value_on_the_host(dog: RiggedAsset, tiny: Any, name: st
         here, there = (DiffusersPrior(tiny(name), device=device) for device in ("cpu", "meta"))
         cameras = CameraOptions(frames=9, width=64, height=64, splats=60, fit_steps=0, follow="shape")
         options = AnimateOptions(cameras=cameras)
-    scene = make_scene(dog, PROMPT, here, options, rasterizer=drawn_as_shapes)
+    scene = make_scene(anatomy_of(dog), PROMPT, here, options, rasterizer=drawn_as_shapes)
     scene = replace(to_device(scene, "meta"), prior=there)
     for step in (0, 119, 200):
         theta = torch.zeros(scene.trajectory.shape, device="meta", requires_grad=True)

@@ -10,11 +10,13 @@ from jigdoll.distill import losses
 from jigdoll.distill.body import Body, body_of
 from jigdoll.distill.losses import PosedClip
 from jigdoll.distill.options import PAPER, LossWeights
-from jigdoll.distill.tempo import tempo_of
 from jigdoll.distill.trajectory import CurveValues, Trajectory, curve_values, fit_theta, make_trajectory, pose_of
 from jigdoll.kinematics import forward
+from jigdoll.language import read
+from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.types import RiggedAsset
 from jigdoll.zoo.gaits import reference_clip
+from jigdoll.zoo.gaits.pace import pace_of
 
 FPS = 24.0
 
@@ -25,16 +27,21 @@ def dog() -> RiggedAsset:
 
 
 @pytest.fixture(scope="module")
-def trajectory(dog: RiggedAsset) -> Trajectory:
-    speed = reference_clip(dog, "walk", seconds=1.0, fps=FPS).speed
-    options = {"stiffness": 1.0, "limited": False, "speed": speed}
-    return make_trajectory(dog.skeleton, frames=25, fps=FPS, basis="frames", **options)
+def anatomy(dog: RiggedAsset) -> Anatomy:
+    return anatomy_of(dog)
 
 
 @pytest.fixture(scope="module")
-def body(dog: RiggedAsset, trajectory: Trajectory) -> Body:
-    tempo = replace(tempo_of("a dog walks", dog.skeleton), speed=trajectory.speed)
-    return body_of(dog, trajectory.skeleton, tempo)
+def trajectory(dog: RiggedAsset, anatomy: Anatomy) -> Trajectory:
+    speed = reference_clip(dog, "walk", seconds=1.0, fps=FPS).speed
+    options = {"stiffness": 1.0, "limited": False, "speed": speed}
+    return make_trajectory(anatomy, frames=25, fps=FPS, basis="frames", **options)
+
+
+@pytest.fixture(scope="module")
+def body(anatomy: Anatomy, trajectory: Trajectory) -> Body:
+    pace = replace(pace_of(read("a dog walks"), anatomy.skeleton), speed=trajectory.speed)
+    return body_of(anatomy, trajectory.skeleton, pace)
 
 
 def posed(trajectory: Trajectory, values: CurveValues) -> PosedClip:
@@ -146,11 +153,11 @@ def test_jerk_is_that_of_a_sine_in_radians_of_the_stride(trajectory: Trajectory,
     assert float(losses.jerk(slow, glide)) < 1e-6
 
 
-def test_a_body_may_turn_with_its_path(dog: RiggedAsset) -> None:
-    tempo = tempo_of("a dog turns left", dog.skeleton)
-    trajectory = make_trajectory(dog.skeleton, frames=25, fps=FPS, basis="frames", speed=tempo.speed, turn=tempo.turn)
+def test_a_body_may_turn_with_its_path(anatomy: Anatomy) -> None:
+    pace = pace_of(read("a dog turns left"), anatomy.skeleton)
+    trajectory = make_trajectory(anatomy, frames=25, fps=FPS, basis="frames", speed=pace.speed, turn=pace.turn)
     turning = posed(trajectory, curve_values(trajectory, torch.zeros(trajectory.shape)))
-    body = body_of(dog, trajectory.skeleton, tempo)
+    body = body_of(anatomy, trajectory.skeleton, pace)
     assert float(losses.momentum(body, turning)) < 1e-6 and float(losses.root(body, turning)) < 1e-6
     # The same turn about itself on a straight path is a spin.
     assert (
@@ -313,8 +320,8 @@ def test_a_body_without_legs_pays_nothing_for_feet() -> None:
     vertices = torch.rand(30, 3, generator=torch.Generator().manual_seed(0))
     mesh = Mesh(vertices, torch.arange(30).reshape(10, 3), torch.ones(30, 3))
     worm = RiggedAsset("worm", mesh, skeleton, Weights(torch.arange(30)[:, None] % 3, torch.ones(30, 1)))
-    trajectory = make_trajectory(skeleton, frames=4, fps=8.0)
-    body = body_of(worm, trajectory.skeleton, tempo_of("it waves", skeleton))
+    trajectory = make_trajectory(anatomy_of(worm), frames=4, fps=8.0)
+    body = body_of(anatomy_of(worm), trajectory.skeleton, pace_of(read("it waves"), skeleton))
     clip = posed(trajectory, curve_values(trajectory, torch.ones(trajectory.shape)))
     for loss in (losses.contact, losses.support, losses.swing_height, losses.leg_length):
         assert float(loss(body, clip)) == 0

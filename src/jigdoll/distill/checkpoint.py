@@ -17,9 +17,9 @@ class State:
 
     theta: Float[Tensor, "terms rows 3"]
     mean: Float[Tensor, "terms rows 3"]
-    """Adam's first clip."""
+    """Adam's first moment."""
     square: Float[Tensor, "terms rows 3"]
-    """Adam's second clip."""
+    """Adam's second moment."""
     anchor: Float[Tensor, "terms rows 3"]
     """The last place known to be good."""
     step: int
@@ -76,5 +76,5 @@ def _key(scene: Scene) -> str:
         if name not in ("tries", "checkpoint_seconds", "preview_seconds")
     }
     skeleton, body = scene.trajectory.skeleton, scene.body
-    skin = (body.masses, body.cuboids, body.contact_points)
+    skin = (body.masses, body.cuboids)
     return fingerprint(scene.prompt, settings, skeleton.names, skeleton.T_parent_joint, *skin)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from jigdoll.distill.options import AnimateOptions, Basis, Follow, Form, GuidanceOptions, Range
-from jigdoll.distill.tempo import Family, Tempo
+from jigdoll.language.actions import GaitKind
 from jigdoll.types import PriorDefaults
 from jigdoll.zoo.gaits.actions import whole_cycles
+from jigdoll.zoo.gaits.pace import Pace
 
 T = TypeVar("T")
 
@@ -94,17 +95,17 @@ class DistillPlan:
         return self.iterations + self.refine_steps
 
 
-def resolve(options: AnimateOptions, prior: PriorDefaults, tempo: Tempo, *, legs: int) -> DistillPlan:
+def resolve(options: AnimateOptions, prior: PriorDefaults, pace: Pace, *, legs: int) -> DistillPlan:
     """The plan: what was asked, and where nothing was, what suits the prior, the words and the number of legs."""
     cameras = _filled(Cameras, options.cameras, _cameras(prior))
     seconds = options.seconds
     frames = cameras.frames if seconds is None else max(cameras.frames, round(seconds * prior.fps) + 1)
-    curves = _filled(Curves, options.curves, _curves(tempo, loop=options.loop))
+    curves = _filled(Curves, options.curves, _curves(pace, loop=options.loop))
     if options.loop:
         curves = replace(curves, period=whole_cycles(curves.period, (frames - 1) / prior.fps))
     steps = {"iterations": 120, "refine_steps": 300, "rate": 0.02, "decay": 0.3}
     asked = {name: getattr(options, name) for name in steps if getattr(options, name) is not None}
-    suits = _weights(tempo.family, legs, loop=options.loop and curves.basis != "fourier")
+    suits = _weights(pace.family, legs, loop=options.loop and curves.basis != "fourier")
     return DistillPlan(
         frames=frames,
         fps=prior.fps,
@@ -123,9 +124,9 @@ def _filled(plan: type[T], asked: Any, suits: Mapping[str, Any]) -> T:
     return plan(**values)
 
 
-_GESTURES: tuple[Family, ...] = ("dance", "fly", "still")
+_GESTURES: tuple[GaitKind, ...] = ("dance", "fly", "still")
 """Families whose meaning lies in arms, wings and trunk as much as in the legs."""
-_BEND: dict[Family, float] = {"walk": 0.9, "run": 1.3, "jump": 1.5, "dance": 1.2, "fly": 1.2, "still": 1.2}
+_BEND: dict[GaitKind, float] = {"walk": 0.9, "run": 1.3, "jump": 1.5, "dance": 1.2, "fly": 1.2, "still": 1.2}
 
 
 def _guidance(asked: GuidanceOptions, prior: PriorDefaults) -> dict[str, Any]:
@@ -162,26 +163,26 @@ def _cameras(prior: PriorDefaults) -> dict[str, Any]:
     }
 
 
-def _curves(tempo: Tempo, *, loop: bool) -> dict[str, Any]:
-    gesture = tempo.family in _GESTURES
+def _curves(pace: Pace, *, loop: bool) -> dict[str, Any]:
+    gesture = pace.family in _GESTURES
     return {
-        "basis": "fourier" if loop else "stride" if tempo.family in ("walk", "run", "dance") else "dct",
-        "speed": tempo.speed,
-        "period": tempo.period,
+        "basis": "fourier" if loop else "stride" if pace.family in ("walk", "run", "dance") else "dct",
+        "speed": pace.speed,
+        "period": pace.period,
         "coarse": 0.6,
         "stiffness": 0.4 if gesture else 0.2,
         "arms": 1.0 if gesture else 0.3,
         "sideways": 0.3,
         "root_move": 0.1,
         "root_turn": 0.1,
-        "bend_bound": _BEND[tempo.family],
+        "bend_bound": _BEND[pace.family],
         "side_bound": 0.8 if gesture else 0.25,
         "limited": True,
         "start_noise": 0.05,
     }
 
 
-def _weights(family: Family, legs: int, *, loop: bool) -> dict[str, float]:
+def _weights(family: GaitKind, legs: int, *, loop: bool) -> dict[str, float]:
     """Support holds four legs harder than two, whose alternation it can undo; flight is free of it."""
     return {
         "ground": 3000.0,

@@ -16,7 +16,6 @@ from jigdoll.distill.config import DistillPlan
 from jigdoll.distill.guidance import guide, surrogate
 from jigdoll.distill.losses import RAMP, PosedClip, losses
 from jigdoll.distill.scene import Scene, render_window, sample_camera
-from jigdoll.distill.tempo import Tempo
 from jigdoll.distill.trajectory import Trajectory, curve_values, pose_of, to_motion
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
@@ -59,8 +58,6 @@ class Distilled:
     motion: Motion
     theta: Float[Tensor, "terms rows 3"]
     trajectory: Trajectory
-    tempo: Tempo
-    """Of the sentence on this body; `foot_lock` wants it."""
     plan: DistillPlan
     seed: int
     score: float
@@ -239,7 +236,6 @@ def _distilled(scene: Scene, finished: tuple[Finished, ...], best: int) -> Disti
         motion=to_device(to_motion(scene.trajectory, done.theta, name=scene.prompt), "cpu"),
         theta=done.theta.cpu(),
         trajectory=to_device(scene.trajectory, "cpu"),
-        tempo=scene.tempo,
         plan=scene.plan,
         seed=scene.plan.seed + 1000 * best,
         score=done.score,

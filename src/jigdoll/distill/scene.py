@@ -13,10 +13,10 @@ from jigdoll.distill.body import Body, body_of
 from jigdoll.distill.config import DistillPlan, resolve
 from jigdoll.distill.guidance import Texts, embed_texts
 from jigdoll.distill.options import AnimateOptions
-from jigdoll.distill.tempo import Tempo, tempo_of
 from jigdoll.distill.trajectory import Trajectory, make_trajectory, rest_on_path
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import rest_transforms, skin_transforms
+from jigdoll.language.read import read
 from jigdoll.math.devices import to_device
 from jigdoll.math.transforms import rigid_inverse
 from jigdoll.protocols import Rasterizer, VideoPrior
@@ -26,12 +26,13 @@ from jigdoll.render.ground import Ground, fitting_ground, quiet_ground
 from jigdoll.render.motion_colors import LegSplats, find_legs
 from jigdoll.render.rasterizer import default_rasterizer
 from jigdoll.render.splat_asset import splat_asset
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.anatomy import Anatomy
 from jigdoll.skin.deform import deform
 from jigdoll.splats.bind import bind
 from jigdoll.splats.fit import FitConfig
 from jigdoll.splats.pose import select
 from jigdoll.types import RiggedAsset, SkinnedGaussians
+from jigdoll.zoo.gaits.pace import Pace, pace_of
 
 _PROBES = 300
 """Splats that the camera measures the character by."""
@@ -45,7 +46,6 @@ class Scene:
     prompt: str
     prior: VideoPrior
     texts: Texts
-    tempo: Tempo
     trajectory: Trajectory
     body: Body
     splats: SkinnedGaussians
@@ -73,7 +73,7 @@ class CameraSample:
 
 
 def make_scene(
-    asset: RiggedAsset,
+    anatomy: Anatomy,
     prompt: str,
     prior: VideoPrior,
     options: AnimateOptions = AnimateOptions(),
@@ -81,20 +81,20 @@ def make_scene(
     splats: SkinnedGaussians | None = None,
     rasterizer: Rasterizer | None = None,
 ) -> Scene:
-    """Measure the character, read the sentence, decide the plan, and bring all of it to the prior's device.
+    """Read the sentence, decide the plan for this body, and bring all of it to the prior's device.
 
     `splats` and `rasterizer` are those that suit the prior where they are not given: fitted splats for one that sees
     real colours, the fastest rasterizer of its device.
     """
+    asset = anatomy.asset
     if not asset.is_rigged:
         raise JigdollError(f"{asset.name} has no skeleton to move; rig it first")
     device, look = prior.device, prior.defaults.look
-    tempo = tempo_of(prompt, asset.skeleton)
-    legs = sum(limb.kind == "leg" for limb in find_limbs(asset.skeleton))
-    plan = resolve(options, prior.defaults, tempo, legs=legs)
-    tempo = replace(tempo, speed=plan.curves.speed, period=plan.curves.period)
-    trajectory = _trajectory(asset, plan, tempo)
-    body = body_of(asset, trajectory.skeleton, tempo)
+    pace = pace_of(read(prompt), asset.skeleton)
+    plan = resolve(options, prior.defaults, pace, legs=len(anatomy.legs))
+    pace = replace(pace, speed=plan.curves.speed, period=plan.curves.period)
+    trajectory = _trajectory(anatomy, plan, pace)
+    body = body_of(anatomy, trajectory.skeleton, pace)
     trajectory = to_device(trajectory, device)
     rasterizer = default_rasterizer(device) if rasterizer is None else rasterizer
     splats = to_device(_splats(asset, plan, device, rasterizer) if splats is None else splats, device)
@@ -107,7 +107,6 @@ def make_scene(
         prompt=prompt,
         prior=prior,
         texts=embed_texts(prior, prompt, plan.guidance.negative_prompt),
-        tempo=tempo,
         trajectory=trajectory,
         body=to_device(body, device),
         splats=splats,
@@ -138,17 +137,17 @@ def _splats(asset: RiggedAsset, plan: DistillPlan, device: torch.device, rasteri
     return splat_asset(asset, count=start, config=config, rasterizer=rasterizer, device=device)
 
 
-def _trajectory(asset: RiggedAsset, plan: DistillPlan, tempo: Tempo) -> Trajectory:
+def _trajectory(anatomy: Anatomy, plan: DistillPlan, pace: Pace) -> Trajectory:
     curves = plan.curves
     return make_trajectory(
-        asset.skeleton,
+        anatomy,
         frames=plan.frames,
         fps=plan.fps,
         basis=curves.basis,
-        period=tempo.period,
-        speed=tempo.speed,
-        turn=tempo.turn,
-        jump_height=tempo.rise,
+        period=pace.period,
+        speed=pace.speed,
+        turn=pace.turn,
+        jump_height=pace.rise,
         stiffness=curves.stiffness,
         arms=curves.arms,
         sideways=curves.sideways,

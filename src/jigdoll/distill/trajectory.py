@@ -14,13 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.distill.options import Basis
-from jigdoll.distill.tempo import GRAVITY, leg_length
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import rest_transforms
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_to_compound
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.limits import with_default_limits
 from jigdoll.types import Motion, Pose, Skeleton
+from jigdoll.zoo.gaits.pace import GRAVITY
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class CurveValues:
 
 
 def make_trajectory(
-    skeleton: Skeleton,
+    anatomy: Anatomy,
     *,
     frames: int,
     fps: float,
@@ -97,7 +97,7 @@ def make_trajectory(
     side_bound: float = math.inf,
     limited: bool = True,
 ) -> Trajectory:
-    """A trajectory for a rig: legs move freely, other joints are stiffer, bending is easier than swinging and twisting.
+    """A trajectory for a body: legs move freely, others are stiffer, bending is easier than swinging and twisting.
 
     `stiffness`, `arms`: scale of joints that belong to no leg, and to an arm. `sideways`: scale of swing and twist.
     `root_move` is in leg lengths, `root_turn` in radians per unit. `bend_bound` and `side_bound` [rad] narrow the
@@ -105,11 +105,10 @@ def make_trajectory(
     """
     if frames < 2 or not fps > 0:
         raise JigdollError(f"a motion needs at least two frames and a positive rate, not {frames} at {fps} per second")
-    length, _ = leg_length(skeleton)
-    skeleton = _with_world_root(_with_limits(skeleton))
-    scales = _scales(skeleton, stiffness=stiffness, arms=arms, sideways=sideways)
+    skeleton = _with_world_root(_with_limits(anatomy))
+    scales = _scales(anatomy, stiffness=stiffness, arms=arms, sideways=sideways)
     scales[0] = root_turn
-    scales[-1] = root_move * length
+    scales[-1] = root_move * anatomy.leg_length
     seconds = (frames - 1) / fps
     if terms is None:
         terms = default_terms(basis, seconds=seconds, fps=fps, period=period)
@@ -186,7 +185,7 @@ def rest_on_path(trajectory: Trajectory) -> Pose:
 def to_motion(
     trajectory: Trajectory, theta: Float[Tensor, "terms rows 3"], *, fps: float | None = None, name: str = "motion"
 ) -> Motion:
-    """The clip, at its own rate or any other: smooth curves have a value at every clip."""
+    """The clip, at its own rate or any other: smooth curves have a value at every moment."""
     if trajectory.basis == "frames" and fps not in (None, trajectory.fps):
         raise JigdollError("a motion with one value per frame has no other rate; resample the clip instead")
     with torch.no_grad():
@@ -243,7 +242,7 @@ def leaps(t: Float[Tensor, " frames"], *, height: float, period: float) -> Float
 
 
 def basis_functions(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames terms"]:
-    """The value of each temporal basis function at each clip, coarse ones first."""
+    """The value of each temporal basis function at each moment, coarse ones first."""
     seconds, n = (trajectory.frames - 1) / trajectory.fps, trajectory.terms
     if trajectory.basis == "frames":
         return torch.eye(trajectory.frames, device=t.device)
@@ -303,10 +302,9 @@ def _cubic(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     return torch.where(a < 1, near, (2 - a).clamp_min(0) ** 3 / 6)
 
 
-def _scales(skeleton: Skeleton, *, stiffness: float, arms: float, sideways: float) -> Float[Tensor, "rows 3"]:
-    limbs = find_limbs(skeleton)
-    scales = torch.full((len(skeleton) + 1, 3), stiffness)
-    for limb in limbs:
+def _scales(anatomy: Anatomy, *, stiffness: float, arms: float, sideways: float) -> Float[Tensor, "rows 3"]:
+    scales = torch.full((len(anatomy.skeleton) + 1, 3), stiffness)
+    for limb in anatomy.limbs:
         share = {"leg": 1.0, "arm": arms}.get(limb.kind)
         if share is not None:
             scales[list(limb.joints)] = share
@@ -314,9 +312,10 @@ def _scales(skeleton: Skeleton, *, stiffness: float, arms: float, sideways: floa
     return scales
 
 
-def _with_limits(skeleton: Skeleton) -> Skeleton:
+def _with_limits(anatomy: Anatomy) -> Skeleton:
     """Rigs from files come without limits: then limits by role."""
-    return with_default_limits(skeleton) if bool((skeleton.limits.abs() > 3.1).all()) else skeleton
+    skeleton = anatomy.skeleton
+    return with_default_limits(skeleton, anatomy.limbs) if bool((skeleton.limits.abs() > 3.1).all()) else skeleton
 
 
 def _with_world_root(skeleton: Skeleton) -> Skeleton:
