@@ -29,7 +29,7 @@ from jigdoll.kinematics import forward
 from jigdoll.language import explain, read, require_actions
 from jigdoll.language.encoder import open_encoder
 from jigdoll.math.devices import to_device
-from jigdoll.memory.draft import draft
+from jigdoll.memory.draft import Directions, draft
 from jigdoll.memory.segments import open_memory
 from jigdoll.motion import check_rate, close_loop, resample, slice_motion
 from jigdoll.physics.prepare import Prepared, sized
@@ -207,7 +207,7 @@ def from_memory(
         warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=3)
     progress(0.0, "finding real motion")
     drafts = [
-        draft(memory, request, anatomy, encoder, seconds=options.seconds, fps=fps, loop=loop, seed=seed + i)
+        draft(memory, request, anatomy, encoder, Directions(options.seconds, fps, loop, seed + i))
         for i in range(tries)
     ]
     verdicts = [judge(anatomy.asset, d.motion) for d in drafts]
