@@ -24,11 +24,11 @@ from jigdoll.judge.contacts import (
 )
 from jigdoll.judge.naturalness import Fault, Naturalness
 from jigdoll.judge.trace import Trace, follow
+from jigdoll.math import GRAVITY
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.metrics import PhysicalVerdict, physical_verdict
 from jigdoll.types import Motion, RiggedAsset
 
-GRAVITY = 9.81
 STEP = 0.01
 """Feet that move less than this have no cycle [body lengths]."""
 

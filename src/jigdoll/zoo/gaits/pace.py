@@ -11,10 +11,10 @@ from jigdoll.kinematics import rest_transforms
 from jigdoll.language.actions import ACTIONS, GaitKind, general_of
 from jigdoll.language.nouns import HEAVY, HOPPERS
 from jigdoll.language.read import turn_of
+from jigdoll.math import GRAVITY
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Request, RequestedAction, Skeleton
 
-GRAVITY = 9.81
 TURN_PER_STRIDE = 0.5
 """How far a turning body comes round in one stride [rad]."""
 _SLOWLY, _QUICKLY = 0.7, 1.3
