@@ -18,6 +18,7 @@ from jigdoll.rig.flesh import FEW, flesh_of
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import Role, joint_roles
 from jigdoll.rig.names import read_name
+from jigdoll.rig.remember import remembered
 from jigdoll.types import Limb, Motion, RiggedAsset, Skeleton
 
 BodyKind = Literal["person", "biped", "bird", "quadruped", "insect", "spider", "flyer", "fish", "snake", "other"]
@@ -120,8 +121,9 @@ class Anatomy:
         return bool(self.legs)
 
 
+@remembered
 def anatomy_of(asset: RiggedAsset) -> Anatomy:
-    """Measure the working copy of a character."""
+    """Measure the working copy of a character; a second call finds what the first one measured."""
     skeleton = asset.skeleton
     flesh = flesh_of(asset)
     limbs = find_limbs(skeleton, flesh.outline)
