@@ -133,7 +133,7 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     """Track one clip and tell what came of it."""
     from jigdoll.asset.load import load
     from jigdoll.judge import judge
-    from jigdoll.math.constants import GRAVITY
+    from jigdoll.math import GRAVITY
     from jigdoll.motion import resample
     from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine

@@ -9,7 +9,7 @@ import torch
 from jigdoll import zoo
 from jigdoll.errors import RigError
 from jigdoll.kinematics import make_skeleton, rest_transforms
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, rotvec_to_quaternion
 from jigdoll.math.transforms import transform, translation
 from jigdoll.physics.bodies import Bodies, bodies_of, mesh_volume

@@ -8,7 +8,7 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.kinematics import forward, rest_pose
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     compound_to_quaternion,
     matrix_to_quaternion,

@@ -9,7 +9,7 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.kinematics import forward, rest_pose
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, rotvec_to_quaternion
 from jigdoll.math.transforms import transform
 from jigdoll.physics.bodies import Bodies, bodies_of

@@ -10,7 +10,7 @@ import torch
 from jigdoll import zoo
 from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
 from jigdoll.kinematics import forward, rest_pose
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_to_compound,

@@ -190,7 +190,7 @@ def _verdict(asset: "RiggedAsset", motion: "Motion", done: "Tracked", friction: 
 
 def _facts(done: "Tracked", verdict: "Verdict", error: float) -> dict[str, Any]:
     """The numbers that physics changes, before and after."""
-    from jigdoll.math.constants import GRAVITY
+    from jigdoll.math import GRAVITY
 
     facts: dict[str, Any] = {"error": error, "bodies": len(done.bodies), "mass": done.bodies.total_mass}
     facts |= {"path": done.path, "hand": float(done.hand.norm(dim=1).mean()) / (done.bodies.total_mass * GRAVITY)}

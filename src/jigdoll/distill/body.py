@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.segments import segment_distances
 from jigdoll.math.transforms import apply, rigid_inverse
 from jigdoll.rig.anatomy import Anatomy

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.transforms import apply
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.metrics import root_residuals

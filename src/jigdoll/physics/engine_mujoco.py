@@ -15,7 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from jigdoll.errors import MissingExtra
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     compound_to_quaternion,
     matrix_to_quaternion,

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import MissingExtra
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.gains import Gains

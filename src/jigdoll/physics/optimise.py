@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.checkpoint import Checkpoint
 from jigdoll.physics.config import TrackConfig

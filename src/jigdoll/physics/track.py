@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.kinematics import forward
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.bodies_to_motion import to_motion

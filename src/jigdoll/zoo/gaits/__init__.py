@@ -14,7 +14,7 @@ from torch import Tensor
 from jigdoll.errors import JigdollError
 from jigdoll.language.nouns import FLIGHTLESS
 from jigdoll.language.read import read_name
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.types import Motion, RiggedAsset, Skeleton
 from jigdoll.zoo.gaits.actions import flap, fly, idle, leap
 from jigdoll.zoo.gaits.anatomy import Anatomy, study

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.curves import keyframes
 from jigdoll.types import Limb
 from jigdoll.zoo.gaits.anatomy import Anatomy

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.curves import keyframes, smoothstep
 from jigdoll.types import Limb
 from jigdoll.zoo.gaits.actions import Chances, whole_cycles
