@@ -43,16 +43,22 @@ def is_installed() -> bool:
 class RayRunner:
     """Does jobs on a Ray cluster: the one at `address`, or one of `workers` processors made on this machine.
 
-    `shared_disk` says whether all machines see the folders of the jobs; by default each looks.
+    `shared_disk` says whether all machines see the folders of the jobs; by default each looks. Those that do not keep
+    files in `cache`, which is in their folder for temporary files by default.
     """
 
     def __init__(
-        self, address: str | None = None, *, workers: int | None = None, shared_disk: bool | None = None
+        self,
+        address: str | None = None,
+        *,
+        workers: int | None = None,
+        shared_disk: bool | None = None,
+        cache: Path | None = None,
     ) -> None:
         if not is_installed():
             raise MissingExtra("running jobs on Ray", "batch")
         self._ray = _start(address, workers)
-        self._shared_disk = shared_disk
+        self._shared_disk, self._cache = shared_disk, cache
         self._board = self._ray.remote(num_cpus=0)(_Board).remote()
         self._task = self._ray.remote(max_retries=0)(_perform)
         self._files: dict[str, Any] = {}
@@ -89,6 +95,7 @@ class RayRunner:
             files.append({"file": str(file), "mark": mark, "place": f"{order.index(root)}/{file.relative_to(root)}"})
             refs.append([ref])  # in a list, so that it is fetched only where it is missing
         request = {"job": encode(job), "files": files, "disk": self._disk(job.folder.parent)}
+        request |= {"cache": None if self._cache is None else str(self._cache)}
         request |= {"tell_seconds": max(2.0, len(self._pending) / TELL_EVERY)}
         handle.started = time.monotonic()
         task = self._task.options(num_cpus=job.cpus, num_gpus=job.gpus, name=f"jigdoll {job.verb}")
@@ -145,7 +152,7 @@ class RayRunner:
 
     def _watch(self) -> None:
         """One look at all jobs at a time: who has ended, and what the others say."""
-        asked = 0.0
+        asked, answer = 0.0, None
         while not self._closed.is_set():
             with self._lock:
                 refs = list(self._pending)
@@ -156,9 +163,10 @@ class RayRunner:
                 ready, _ = self._ray.wait(refs, num_returns=1, timeout=0.2, fetch_local=False)
                 if ready:
                     ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0.0, fetch_local=False)
-                if time.monotonic() - asked > 1.0:
-                    asked = time.monotonic()
-                    self._told = self._ray.get(self._board.all.remote(), timeout=5.0)
+                if answer is None and time.monotonic() - asked > 1.0:
+                    asked, answer = time.monotonic(), self._board.all.remote()
+                if answer is not None and self._ray.wait([answer], timeout=0.0)[0]:
+                    self._told, answer = self._ray.get(answer), None
             except Exception as error:
                 self._lose_all(f"Ray does not answer any more ({_first_line(error)})")
                 return
@@ -250,7 +258,7 @@ def _perform(text: str, board: Any, *refs: list[Any]) -> tuple[str, dict[str, An
     request = json.loads(text)
     job, disk = decode(request["job"]), request["disk"]
     remote = not disk if isinstance(disk, bool) else not _sees(*disk)
-    here = Path(tempfile.gettempdir()) / f"jigdoll-{getpass.getuser()}"
+    here = Path(request["cache"] or Path(tempfile.gettempdir()) / f"jigdoll-{getpass.getuser()}")
     moved = _lay_down(here, request["files"], refs) if remote else {}
     local = replace(
         job,

@@ -8,8 +8,9 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 from jigdoll.jobs.worker import encode
 from jigdoll.types import Job, Outcome
@@ -206,7 +207,7 @@ class Worker:
             start_new_session=os.name != "nt",  # so that what it starts (encoders, readers) ends with it
         )
 
-    def talk(self, request: dict[str, Any]) -> "list[dict[str, Any]] | Any":
+    def talk(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Send a job and give the facts that come back, up to its outcome or the process's end."""
         into, out = self.process.stdin, self.process.stdout
         assert into is not None and out is not None
@@ -229,7 +230,7 @@ class Worker:
                     pipe.close()
 
 
-def _facts(out: IO[str]) -> Any:
+def _facts(out: Iterable[str]) -> Iterator[dict[str, Any]]:
     for line in out:
         with suppress(ValueError):
             fact = json.loads(line)
