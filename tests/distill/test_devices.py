@@ -161,7 +161,7 @@ def test_a_step_needs_no_value_on_the_host(dog: RiggedAsset, tiny: Any, name: st
 
         here, there = (DiffusersPrior(tiny(name), device=device) for device in ("cpu", "meta"))
         cameras = CameraOptions(frames=9, width=64, height=64, splats=60, fit_steps=0, follow="shape")
-        options = AnimateOptions(cameras=cameras)
+        options = AnimateOptions(iterations=120, cameras=cameras)
     scene = make_scene(anatomy_of(dog), PROMPT, here, options, rasterizer=drawn_as_shapes)
     scene = replace(to_device(scene, "meta"), prior=there)
     for step in (0, 119, 200):

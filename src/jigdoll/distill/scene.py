@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.distill.body import Body, body_of, capsule_distances
+from jigdoll.distill.body import Body, body_of, capsule_overlaps
 from jigdoll.distill.config import DistillPlan, resolve
 from jigdoll.distill.guidance import Texts, embed_texts
 from jigdoll.distill.losses import DraftFeet, Naturalness
@@ -114,8 +114,7 @@ def make_scene(
         t = trajectory.times() % draft.seconds if plan.loop else trajectory.times()
         feet = DraftFeet(_stands(anatomy, draft, t, body), T_start[:, body.feet, :3, 3])
         # What the draft does is allowed.
-        touching = capsule_distances(T_start, body)
-        body = replace(body, pair_reach=torch.minimum(body.pair_reach, touching.amin(0)))
+        body = replace(body, pair_reach=body.pair_reach - capsule_overlaps(T_start, body).amax(0))
     trajectory, T_start = to_device(trajectory, device), T_start.to(device)
     rasterizer = default_rasterizer(device) if rasterizer is None else rasterizer
     splats = to_device(_splats(asset, plan, device, rasterizer) if splats is None else splats, device)

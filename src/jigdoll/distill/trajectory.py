@@ -17,11 +17,11 @@ from torch import Tensor
 from jigdoll.distill.options import Basis
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import rest_transforms
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, slerp
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.limits import compound_angles, with_default_limits
 from jigdoll.types import Motion, Pose, Skeleton
-from jigdoll.zoo.gaits.pace import GRAVITY
 
 DRAFT_BEAT = 1.0
 """A residual has two harmonics per so much time [s]: less than the draft's own motion, which it is to keep."""
