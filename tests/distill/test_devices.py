@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from jigdoll import zoo
-from jigdoll.distill.loop import distill, evaluate
+from jigdoll.distill.loop import choose_level, distill, evaluate
 from jigdoll.distill.options import AnimateOptions, CameraOptions, changed, paper_options
 from jigdoll.distill.scene import make_scene
 from jigdoll.math.devices import to_device
@@ -23,6 +23,7 @@ from jigdoll.render.splat_asset import splat_asset
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.splats.fit import FitConfig
 from jigdoll.types import Camera, Gaussians, Rendering, RiggedAsset
+from jigdoll.zoo.gaits import reference_clip
 from pretended_device import ELSEWHERE, Elsewhere, HostMeetsDevice, pretended_device
 
 PROMPT = "a dog walks"
@@ -100,6 +101,33 @@ def test_a_distillation_with_a_large_prior_stays_where_the_prior_is(
     assert float(same.float().mean()) > 0.85
 
 
+def test_a_residual_around_a_draft_is_distilled_by_flow_where_the_prior_is(
+    dog: RiggedAsset, device: torch.device, tiny: Any
+) -> None:
+    pytest.importorskip("diffusers")
+    from jigdoll.prior.prior_diffusers import DiffusersPrior
+
+    anatomy, walk = anatomy_of(dog), reference_clip(dog, "walk", seconds=1.0, fps=24.0).motion
+    cameras = CameraOptions(frames=9, width=32, height=32, views=1, splats=60, fit_steps=0)
+    options = AnimateOptions(iterations=4, refine_steps=1, cameras=cameras)
+    levels, ends = [], []
+    for place in ("cpu", device):
+        prior = DiffusersPrior(tiny("wan"), device=place, dtype=torch.float32, checkpoint=False)
+        scene = make_scene(anatomy, PROMPT, prior, options, draft=walk)
+        guidance = scene.plan.guidance
+        assert (guidance.form, guidance.scale, guidance.scale_end, guidance.annealed) == ("flow", 25.0, 12.0, True)
+        levels = [choose_level(scene.plan, step, torch.Generator()) for step in range(5)]
+        ends.append(distill(scene))
+    assert levels == sorted(levels, reverse=True) and levels[0] < 0.98 and levels[-1] == pytest.approx(0.02)
+    here, there = ends
+    assert len(here.motion) == len(walk) and here.motion.fps == 24.0 and len(here.history["prior"]) == 5
+    assert type(there.motion.pose.rotations) is Tensor, "the motion comes back to the host"
+    for name, values in here.history.items():
+        assert there.history[name] == pytest.approx(values, rel=0.05, abs=1e-3), name
+    moved = (here.motion.pose.rotations - walk.pose.rotations).abs().max()
+    assert 1e-4 < float(moved) < 0.2, "four steps around the draft"
+
+
 def test_splats_are_fitted_where_they_are_wanted(dog: RiggedAsset, device: torch.device) -> None:
     config = FitConfig(iterations=8, max_gaussians=60)
     here, there = (
@@ -133,13 +161,13 @@ def test_a_step_needs_no_value_on_the_host(dog: RiggedAsset, tiny: Any, name: st
 
         here, there = (DiffusersPrior(tiny(name), device=device) for device in ("cpu", "meta"))
         cameras = CameraOptions(frames=9, width=64, height=64, splats=60, fit_steps=0, follow="shape")
-        options = AnimateOptions(cameras=cameras)
+        options = AnimateOptions(iterations=120, cameras=cameras)
     scene = make_scene(anatomy_of(dog), PROMPT, here, options, rasterizer=drawn_as_shapes)
     scene = replace(to_device(scene, "meta"), prior=there)
     for step in (0, 119, 200):
         theta = torch.zeros(scene.trajectory.shape, device="meta", requires_grad=True)
         terms = evaluate(scene, theta, step, torch.Generator())
         assert terms.prior.device.type == "meta" and (terms.video is None) == (step == 200)
-        assert {"ground", "root", "energy"} <= set(terms.losses) and ("contact" in terms.losses) == (step > 0)
+        assert {"ground", "root", "near"} <= set(terms.losses) and ("contact" in terms.losses) == (step > 0)
         torch.stack(list(terms.losses.values())).sum().backward()
         assert theta.grad is not None and theta.grad.device.type == "meta" and theta.grad.shape == theta.shape

@@ -30,7 +30,7 @@ from jigdoll.distill.options import (
     paper_options,
 )
 from jigdoll.distill.scene import CameraSample, Scene, make_scene, render_window, sample_camera
-from jigdoll.distill.trajectory import curve_values, rest_on_path
+from jigdoll.distill.trajectory import curve_values, start_pose
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
 from jigdoll.language import read
@@ -94,8 +94,8 @@ class OraclePrior(PlainPrior):
         self.sample: CameraSample | None = None
         self.scene: Scene | None = None
 
-        def watched(scene: Scene, generator: torch.Generator) -> CameraSample:
-            self.scene, self.sample = scene, sample_camera(scene, generator)
+        def watched(scene: Scene, generator: torch.Generator, step: int) -> CameraSample:
+            self.scene, self.sample = scene, sample_camera(scene, generator, step)
             return self.sample
 
         monkeypatch.setattr(loop, "sample_camera", watched)
@@ -110,7 +110,7 @@ class OraclePrior(PlainPrior):
         assert self.scene is not None and self.sample is not None
         skeleton = self.scene.trajectory.skeleton
         with torch.no_grad():
-            poses = (self.pose, rest_on_path(self.scene.trajectory))
+            poses = (self.pose, start_pose(self.scene.trajectory, self.scene.trajectory.times()))
             wanted, still = (
                 2 * render_window(self.scene, forward(skeleton, pose), self.sample)[0] - 1 for pose in poses
             )
@@ -284,7 +284,7 @@ def test_progress_tells_how_far_it_is_and_shows_a_picture(dog) -> None:
     assert [report.fraction for report in reports] == pytest.approx([1 / 3, 2 / 3, 1.0])
     assert reports[-1].seconds_left == 0 and reports[0].seconds_left > 0
     assert all(report.picture is not None and report.picture.std() > 5 for report in reports)
-    assert {"prior", "ground", "root", "energy"} <= set(reports[0].losses)
+    assert {"prior", "ground", "root", "near"} <= set(reports[0].losses)
 
 
 def test_the_last_steps_do_without_the_prior(dog) -> None:
@@ -318,7 +318,7 @@ def test_long_clips_are_shown_window_by_window(dog) -> None:
 
 def test_the_film_has_a_gradient_in_every_frame(dog) -> None:
     scene = make_scene(anatomy_of(dog), PROMPT, PlainPrior(), QUICK)
-    T = forward(scene.trajectory.skeleton, rest_on_path(scene.trajectory)).requires_grad_()
+    T = forward(scene.trajectory.skeleton, start_pose(scene.trajectory, scene.trajectory.times())).requires_grad_()
     video, _ = render_window(scene, T, sample_camera(scene, torch.Generator().manual_seed(0)))
     assert video.shape == (1, 6, 16, 20, 3)
     video.square().sum().backward()
@@ -467,5 +467,5 @@ def test_the_path_of_a_loop_fits_it_a_whole_number_of_times(prompt: str) -> None
     seconds = (scene.trajectory.frames - 1) / scene.trajectory.fps
     strides = seconds / scene.trajectory.period
     assert math.isclose(strides, round(strides), abs_tol=1e-6)
-    path = curve_values(scene.trajectory, torch.zeros(scene.trajectory.shape)).root_path
+    path = curve_values(scene.trajectory, torch.zeros(scene.trajectory.shape)).start.root
     assert math.isclose(float(path[0, 1]), float(path[-1, 1]), abs_tol=1e-4)

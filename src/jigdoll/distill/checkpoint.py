@@ -66,7 +66,7 @@ def read_record(path: Path, scene: Scene) -> Record | None:
 
 
 def _key(scene: Scene) -> str:
-    """A mark of what must be the same for a run to go on: words, plan, skeleton, skin.
+    """A mark of what must be the same for a run to go on: words, plan, skeleton, skin, draft.
 
     The skin as the body knows it: splats that were fitted on a GPU are not the same to the last digit again.
     """
@@ -77,4 +77,5 @@ def _key(scene: Scene) -> str:
     }
     skeleton, body = scene.trajectory.skeleton, scene.body
     skin = (body.masses, body.cuboids)
-    return fingerprint(scene.prompt, settings, skeleton.names, skeleton.T_parent_joint, *skin)
+    draft = () if scene.trajectory.draft is None else (scene.trajectory.draft.pose, scene.trajectory.draft.fps)
+    return fingerprint(scene.prompt, settings, skeleton.names, skeleton.T_parent_joint, *skin, *draft)
