@@ -1,0 +1,95 @@
+"""What a clean estimate is measured by: numbers, bone directions, ends of limbs, their velocities, feet that stand."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from jigdoll.posespace.figure import Places, Sticks, stick_places
+from jigdoll.posespace.layout import CONTACT, EXTRA, RATE
+from jigdoll.posespace.model import PATCH
+from jigdoll.posespace.windows import Batch, Units
+
+
+@dataclass(frozen=True)
+class LossWeights:
+    """How much each counts."""
+
+    root: float = 5.0
+    """Of the root's channels among all numbers."""
+    middle: float = 0.5
+    """Of the turns of trunk, neck and tail."""
+    bones: float = 1.5
+    ends: float = 5.0
+    motion: float = 30.0
+    """Of the ends' steps from frame to frame."""
+    planted: float = 60.0
+    """Of steps over the ground of feet that stand."""
+    change: float = 1.0
+    """Of the numbers' change from frame to frame."""
+
+
+def denoising_loss(
+    batch: Batch, estimate: Float[Tensor, "batch parts frames channels"], units: Units, weights: LossWeights
+) -> tuple[Tensor, Float[Tensor, " batch"]]:
+    """The loss, and per window the mean square error of the numbers."""
+    share = channel_weights(batch, weights)
+    error = ((estimate - batch.clean).square() * share[:, :, None]).sum((1, 3)) / share.sum((1, 2))[:, None]
+    plain = error.mean(1)
+    places = stick_places(batch.sticks, units.out_of(estimate, batch.sticks))
+    there = (batch.sticks.kinds >= 0).float()[:, :, None]
+    total = plain.mean() + _geometry(batch, places, there, weights)
+    if estimate.shape[2] > PATCH:
+        step = (estimate - batch.clean).diff(dim=2).square() * share[:, :, None]
+        total = total + weights.change * (step.sum((1, 3)) / share.sum((1, 2))[:, None]).mean()
+        moved = (places.ends - batch.places.ends).diff(dim=2).square().sum(-1)
+        total = total + weights.motion * _mean(moved, there)
+        total = total + weights.planted * _planted(batch, places, units.out_of(estimate, batch.sticks))
+    return total, plain.detach()
+
+
+def channel_weights(batch: Batch, weights: LossWeights) -> Float[Tensor, "batch parts channels"]:
+    """How much each channel counts."""
+    share = batch.counts.clone()
+    kinds = batch.sticks.kinds[..., None]
+    share[..., : EXTRA.start] *= torch.where(kinds < 3, weights.middle, 1.0)
+    share[..., EXTRA] *= torch.where(kinds == 0, weights.root, 1.0)
+    return share
+
+
+def _geometry(batch: Batch, places: Places, there: Tensor, weights: LossWeights) -> Tensor:
+    sizes = batch.sticks.bones.norm(dim=-1)[:, :, None]
+    marked = (sizes > 1e-3).float() * there[..., None]
+    gap = (places.bones - batch.places.bones).square().sum(-1) / sizes.clamp_min(0.05).square()
+    bones = (gap * marked).sum((1, 3)) / marked.sum((1, 3)).clamp_min(1)
+    ends = (places.ends - batch.places.ends).square().sum(-1)
+    return weights.bones * bones.mean() + weights.ends * _mean(ends, there)
+
+
+def _mean(values: Float[Tensor, "batch parts frames"], there: Tensor) -> Tensor:
+    return (values * there).sum() / (there.sum() * values.shape[2]).clamp_min(1)
+
+
+def _planted(batch: Batch, places: Places, raw: Float[Tensor, "batch parts frames channels"]) -> Tensor:
+    """How far feet that stand move over the ground, against how far they truly do."""
+    stands = batch.raw[..., CONTACT] > 0
+    both = ((batch.sticks.kinds == 3)[..., None] & stands[..., 1:] & stands[..., :-1]).float()
+    ours = ground_steps(batch.sticks, places, raw)
+    theirs = ground_steps(batch.sticks, batch.places, batch.raw)
+    gap = (ours - theirs).square().sum(-1)
+    return (gap * both).sum() / both.sum().clamp_min(1)
+
+
+def ground_steps(
+    sticks: Sticks, places: Places, raw: Float[Tensor, "batch parts frames channels"]
+) -> Float[Tensor, "batch parts steps 3"]:
+    """How far each end moves over the ground from frame to frame, in the frame of the heading [leg lengths]."""
+    root = raw[:, 0, :, EXTRA]
+    turn = root[:, :-1, 3] / RATE
+    c, s = turn.cos()[:, None], turn.sin()[:, None]
+    x, y, z = places.ends[:, :, 1:].unbind(-1)
+    turned = torch.stack([c * x + s * z, y, c * z - s * x], -1)
+    rise = root[:, 1:, 2] - root[:, :-1, 2]
+    way = torch.stack([root[:, :-1, 0] / RATE, rise * sticks.hip[:, None], root[:, :-1, 1] / RATE], -1)
+    return turned + way[:, None] - places.ends[:, :, :-1]
