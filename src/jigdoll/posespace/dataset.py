@@ -27,6 +27,7 @@ from jigdoll.language.actions import ACTIONS
 from jigdoll.language.inflect import inflect
 from jigdoll.language.nouns import HELD_OUT_SPECIES
 from jigdoll.posespace.figure import CHANNELS, KINDS, STATIONS, Figure, figure_of
+from jigdoll.posespace.ground_speed import BACKWARDS, GAITS, with_ground_speed
 from jigdoll.posespace.layout import EXTRA, pack
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.retarget.limb_motion import encode
@@ -90,6 +91,10 @@ def clip_of(take: Take, figure: Figure, number: int) -> Clip | None:
     values = pack(motion, figure)
     step = max(int(motion.fps // MOST_FPS) + (motion.fps % MOST_FPS > 0 if motion.fps > MOST_FPS else 0), 1)
     values = values[:, ::step]
+    if take.action in GAITS:
+        values = with_ground_speed(values, figure, motion.fps / step)
+        if values[0, :, EXTRA.start + 1].mean() < BACKWARDS and "back" not in take.text.lower():
+            return None
     root = values[0, :, EXTRA]
     if not np.isfinite(values).all() or np.abs(root[:, :2]).max() > FASTEST or values.shape[1] < 3:
         return None
