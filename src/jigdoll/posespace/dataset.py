@@ -27,7 +27,7 @@ from jigdoll.language.actions import ACTIONS
 from jigdoll.language.inflect import inflect
 from jigdoll.language.nouns import HELD_OUT_SPECIES
 from jigdoll.posespace.figure import CHANNELS, KINDS, STATIONS, Figure, figure_of
-from jigdoll.posespace.ground_speed import BACKWARDS, GAITS, with_ground_speed
+from jigdoll.posespace.ground_speed import BACKWARDS, GAITS, TOO_FAST, with_ground_speed
 from jigdoll.posespace.layout import EXTRA, pack
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.retarget.limb_motion import encode
@@ -93,7 +93,8 @@ def clip_of(take: Take, figure: Figure, number: int) -> Clip | None:
     values = values[:, ::step]
     if take.action in GAITS:
         values = with_ground_speed(values, figure, motion.fps / step)
-        if values[0, :, EXTRA.start + 1].mean() < BACKWARDS and "back" not in take.text.lower():
+        ahead = float(values[0, :, EXTRA.start + 1].mean())
+        if (ahead < BACKWARDS and "back" not in take.text.lower()) or (take.action == "walk" and ahead > TOO_FAST):
             return None
     root = values[0, :, EXTRA]
     if not np.isfinite(values).all() or np.abs(root[:, :2]).max() > FASTEST or values.shape[1] < 3:

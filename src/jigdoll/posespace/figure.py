@@ -44,6 +44,8 @@ MOST_PARTS = 24
 """A body with more parts is simplified: its last limbs stay relaxed."""
 HEAD = 0.25
 """How far a head reaches beyond its last joint [leg lengths]: tells where it looks."""
+SHORT = 0.3
+"""Columns of a turn that are shorter than this are taken as they are: an estimate between far turns has no direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,9 +294,9 @@ def stack_figures(figures: Sequence[Figure]) -> Sticks:
 def stick_turns(values: Float[Tensor, "batch parts frames channels"]) -> Float[Tensor, "batch parts frames 8 3 3"]:
     """The turns of all stations, each seen from what carries the part."""
     columns = values[..., : 6 * STATIONS].unflatten(-1, (STATIONS, 6))
-    a = torch.nn.functional.normalize(columns[..., :3], dim=-1, eps=1e-4)
+    a = torch.nn.functional.normalize(columns[..., :3], dim=-1, eps=SHORT)
     b = columns[..., 3:] - (a * columns[..., 3:]).sum(-1, keepdim=True) * a
-    b = torch.nn.functional.normalize(b, dim=-1, eps=1e-4)
+    b = torch.nn.functional.normalize(b, dim=-1, eps=SHORT)
     local = torch.stack([a, b, torch.linalg.cross(a, b)], -1)
     turns = [local[..., 0, :, :]]
     for station in range(1, STATIONS):

@@ -22,6 +22,8 @@ LOW = 0.2
 """The share of a foot's range of heights that is near the ground."""
 BACKWARDS = -0.5
 """A gait whose body goes backwards at this speed is of a rig that faces the other way [leg lengths / s]."""
+TOO_FAST = 6.0
+"""A walk as fast as this was measured wrongly [leg lengths / s]."""
 
 
 def with_ground_speed(

@@ -21,10 +21,10 @@ class LossWeights:
     middle: float = 0.5
     """Of the turns of trunk, neck and tail."""
     bones: float = 1.5
-    ends: float = 5.0
-    motion: float = 30.0
+    ends: float = 3.0
+    motion: float = 10.0
     """Of the ends' steps from frame to frame."""
-    planted: float = 60.0
+    planted: float = 12.0
     """Of steps over the ground of feet that stand."""
     change: float = 1.0
     """Of the numbers' change from frame to frame."""
@@ -39,12 +39,13 @@ def denoising_loss(
     plain = error.mean(1)
     places = stick_places(batch.sticks, units.out_of(estimate, batch.sticks))
     there = (batch.sticks.kinds >= 0).float()[:, :, None]
-    total = plain.mean() + _geometry(batch, places, there, weights)
+    large = body_size(batch.sticks)[:, None, None]
+    total = plain.mean() + _geometry(batch, places, there / large, weights)
     if estimate.shape[2] > PATCH:
         step = (estimate - batch.clean).diff(dim=2).square() * share[:, :, None]
         total = total + weights.change * (step.sum((1, 3)) / share.sum((1, 2))[:, None]).mean()
         moved = (places.ends - batch.places.ends).diff(dim=2).square().sum(-1)
-        total = total + weights.motion * _mean(moved, there)
+        total = total + weights.motion * _mean(moved / large, there)
         total = total + weights.planted * _planted(batch, places, units.out_of(estimate, batch.sticks))
     return total, plain.detach()
 
@@ -60,11 +61,16 @@ def channel_weights(batch: Batch, weights: LossWeights) -> Float[Tensor, "batch 
 
 def _geometry(batch: Batch, places: Places, there: Tensor, weights: LossWeights) -> Tensor:
     sizes = batch.sticks.bones.norm(dim=-1)[:, :, None]
-    marked = (sizes > 1e-3).float() * there[..., None]
+    marked = (sizes > 1e-3).float() * (there > 0).float()[..., None]
     gap = (places.bones - batch.places.bones).square().sum(-1) / sizes.clamp_min(0.05).square()
     bones = (gap * marked).sum((1, 3)) / marked.sum((1, 3)).clamp_min(1)
     ends = (places.ends - batch.places.ends).square().sum(-1)
-    return weights.bones * bones.mean() + weights.ends * _mean(ends, there)
+    return weights.bones * bones.mean() + weights.ends * (ends * there).sum() / ((there > 0).sum() * ends.shape[2])
+
+
+def body_size(sticks: Sticks) -> Float[Tensor, " batch"]:
+    """The square of a body's largest part, at least of a leg: wings and tails of short-legged bodies are many legs long."""
+    return sticks.bones.norm(dim=-1).sum(-1).amax(-1).clamp_min(1.0).square()
 
 
 def _mean(values: Float[Tensor, "batch parts frames"], there: Tensor) -> Tensor:
