@@ -32,7 +32,7 @@ from jigdoll.math.devices import to_device
 from jigdoll.memory.draft import draft
 from jigdoll.memory.segments import open_memory
 from jigdoll.motion import check_rate, close_loop, resample, slice_motion
-from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.prepare import Prepared, sized
 from jigdoll.prior.open import open_prior
 from jigdoll.protocols import Progress, TextTo3D, VideoPrior, part, quiet
 from jigdoll.render.draw import contact_sheet
@@ -143,7 +143,7 @@ def animate(
         options = replace(options, guidance=replace(options.guidance, negative_prompt=unwanted))
     reparented = reparent(asset)
     body = reparented.asset
-    bodies = make_bodies(body) if physics else None  # refuses now what cannot stand
+    ready = sized(anatomy_of(body)) if physics else None  # refuses now what has no flesh
     clips: dict[int, Motion] = {}
 
     def shipped(made: Distilled) -> Motion:
@@ -166,11 +166,11 @@ def animate(
         )
         motion = clips.get(distilled.seed) or shipped(distilled)
         before = None
-        if bodies is not None:
+        if ready is not None:
             before = replace(motion, name="before physics")
             performing = part(progress, 0.4, 0.85)
-            motion = performed(body, motion, bodies=bodies, loop=options.loop, run=run, progress=performing)
-        verdict = judge(body, motion, reference=before, bodies=bodies)
+            motion = performed(ready, motion, loop=options.loop, run=run, progress=performing)
+        verdict = _judged(ready, body, motion, before)
         motion = to_original(reparented, motion)
         files = {}
         if run is not None:
@@ -213,9 +213,9 @@ def from_memory(
     best = max(range(tries), key=lambda i: drafts[i].fit + 0.2 * quality(verdicts[i]))
     motion, verdict = replace(drafts[best].motion, name=prompt), verdicts[best]
     if physics:
-        bodies, before = make_bodies(anatomy.asset), replace(motion, name="before physics")
-        motion = performed(anatomy.asset, motion, bodies=bodies, loop=loop, run=run, progress=part(progress, 0.2, 0.8))
-        verdict = judge(anatomy.asset, motion, reference=before, bodies=bodies)
+        ready, before = sized(anatomy), replace(motion, name="before physics")
+        motion = performed(ready, motion, loop=loop, run=run, progress=part(progress, 0.2, 0.8))
+        verdict = _judged(ready, anatomy.asset, motion, before)
     motion = to_original(reparented, motion)
     facts = {f"action {i + 1}": f"{f.words.text} ({f.words.source})" for i, f in enumerate(drafts[best].found)}
     facts |= {"seed": str(seed + best), "body": anatomy.kind}
@@ -278,9 +278,14 @@ def check_physics() -> None:
         raise MissingExtra("performing a clip under physics", "physics")
 
 
-def performed(
-    asset: RiggedAsset, motion: Motion, *, bodies: Bodies, loop: bool, run: Run | None, progress: Progress
-) -> Motion:
+def _judged(ready: Prepared | None, body: RiggedAsset, motion: Motion, before: Motion | None) -> Verdict:
+    """What the judge says, of a performed clip at the size at which it was simulated."""
+    if ready is None or before is None:
+        return judge(body, motion)
+    return judge(ready.asset, ready.clip(motion), reference=ready.clip(before), bodies=ready.bodies)
+
+
+def performed(ready: Prepared, motion: Motion, *, loop: bool, run: Run | None, progress: Progress) -> Motion:
     """The nearest motion that simulated bodies can perform."""
     from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
@@ -290,15 +295,16 @@ def performed(
     # Named by the clip's content: of other tries another one may be the best.
     saved = run.path(f"tracking-{fingerprint(motion.pose, motion.fps)[:12]}.npz") if run else None
     done = track(
-        asset,
-        motion,
+        ready.asset,
+        ready.clip(motion),
         NewtonEngine,
-        bodies=bodies,
+        bodies=ready.bodies,
         make_robust=MujocoEngine,
         checkpoint=saved,
         progress=progress,
     )
-    return replace(close_loop(done.motion, asset.skeleton) if loop else done.motion, name=motion.name)
+    made = close_loop(done.motion, ready.asset.skeleton) if loop else done.motion
+    return replace(ready.back(made), name=motion.name)
 
 
 def quality(verdict: Verdict) -> float:

@@ -7,7 +7,7 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.distill import losses
-from jigdoll.distill.body import Body, body_of, segment_distances
+from jigdoll.distill.body import Body, body_of
 from jigdoll.distill.losses import PosedClip
 from jigdoll.distill.options import PAPER, LossWeights
 from jigdoll.distill.tempo import tempo_of
@@ -274,18 +274,6 @@ def test_legs_that_cross_collide(trajectory: Trajectory, body: Body, glide: Pose
         for sign in (1, -1)
     ]
     assert max(crossed) > 1e-3
-
-
-def test_segment_distances_are_those_of_many_points_on_both() -> None:
-    generator = torch.Generator().manual_seed(0)
-    one, other = torch.randn(2, 200, 2, 3, generator=generator)
-    s = torch.linspace(0, 1, 41)[:, None]
-    p = one[:, None, 0] + s * (one[:, None, 1] - one[:, None, 0])
-    q = other[:, None, 0] + s * (other[:, None, 1] - other[:, None, 0])
-    brute = torch.cdist(p, q).amin((1, 2))
-    exact = segment_distances(one, other)
-    assert bool((exact <= brute + 1e-4).all())
-    assert float((brute - exact).max()) < 0.06
 
 
 def test_a_loop_pays_for_the_gap_between_its_ends(trajectory: Trajectory, body: Body, glide: PosedClip) -> None:

@@ -9,9 +9,11 @@ from torch import Tensor
 from jigdoll.distill.tempo import GRAVITY, Tempo
 from jigdoll.distill.tempo import leg_length as leg_length_of
 from jigdoll.kinematics import rest_transforms
+from jigdoll.math.segments import segment_distances
 from jigdoll.math.transforms import apply, rigid_inverse
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.types import Limb, RiggedAsset, Skeleton
+from jigdoll.validators.skin import capsule_overlap
 
 _BOX_QUANTILE = 0.02
 """Cuboids leave out this share of the vertices at each side: skin weights bleed over the joints."""
@@ -138,26 +140,10 @@ def _matches(limbs: tuple[Limb, ...], tempo: Tempo) -> list[tuple[tuple[int, int
     return matches
 
 
-def capsule_distances(T_world_joint: Float[Tensor, "frames joints 4 4"], body: Body) -> Float[Tensor, "frames pairs"]:
-    """The distance between the axes of each pair of capsules [m] (closest points of two segments)."""
+def capsule_overlaps(T_world_joint: Float[Tensor, "frames joints 4 4"], body: Body) -> Float[Tensor, "frames pairs"]:
+    """How deep each pair of capsules overlaps [m]."""
     ends = apply(T_world_joint[:, body.capsule_joints], body.capsules)
-    return segment_distances(ends[:, body.pairs[:, 0]], ends[:, body.pairs[:, 1]])
-
-
-def segment_distances(one: Float[Tensor, "*batch 2 3"], other: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch"]:
-    """The distance between segments; the stances of the closest points hold no gradient (by the envelope theorem)."""
-    p, q = one[..., 0, :], other[..., 0, :]
-    u, v = one[..., 1, :] - p, other[..., 1, :] - q
-    with torch.no_grad():
-        w = p - q
-        a, b, c = (u * u).sum(-1), (u * v).sum(-1), (v * v).sum(-1)
-        d, e = (u * w).sum(-1), (v * w).sum(-1)
-        cross = a * c - b * b
-        s = torch.where(cross > 1e-9 * a * c, (b * e - c * d) / cross.clamp_min(1e-20), 0.0).clamp(0, 1)
-        t = ((b * s + e) / c.clamp_min(1e-12)).clamp(0, 1)
-        s = ((b * t - d) / a.clamp_min(1e-12)).clamp(0, 1)
-    gap = p + s[..., None] * u - q - t[..., None] * v
-    return (gap.square().sum(-1) + 1e-12).sqrt()
+    return capsule_overlap(ends[:, body.pairs[:, 0]], ends[:, body.pairs[:, 1]], body.pair_reach)
 
 
 def _owned(asset: RiggedAsset) -> Int[Tensor, " vertices"]:

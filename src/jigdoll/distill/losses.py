@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.distill.body import Body, capsule_distances
+from jigdoll.distill.body import Body, capsule_overlaps
 from jigdoll.distill.options import LossWeights
 from jigdoll.distill.trajectory import CurveValues
+from jigdoll.validators.skin import depth_below_ground
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ def ground(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
     """AKD Eq. 10: the mean depth below the ground of the corners of the bones' cuboids [m]."""
     T = clip.T_world_joint[:, body.cuboid_joints]
     heights = (T[..., None, 1, :3] * body.cuboids).sum(-1) + T[..., None, 1, 3]
-    return (-heights).clamp_min(0).mean()
+    return depth_below_ground(heights).mean()
 
 
 def contact(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
@@ -219,8 +220,7 @@ def collision(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
     """Squared overlap of bone capsules that are apart at rest, in leg lengths."""
     if not len(body.pairs):
         return clip.points.sum() * 0
-    distance = capsule_distances(clip.T_world_joint, body)
-    return ((body.pair_reach - distance).clamp_min(0) / body.leg_length).square().sum(-1).mean()
+    return (capsule_overlaps(clip.T_world_joint, body) / body.leg_length).square().sum(-1).mean()
 
 
 def loop(body: Body, clip: PosedClip) -> Float[Tensor, ""]:

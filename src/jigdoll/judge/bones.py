@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
 from jigdoll.judge.anatomy import Body, remembered, study
 from jigdoll.judge.trace import Trace
 from jigdoll.kinematics import rest_transforms
-from jigdoll.rig.limits import clamp_angles, compound_angles, with_default_limits
+from jigdoll.math.segments import segment_distances
+from jigdoll.rig.limits import with_default_limits
 from jigdoll.types import Motion, RiggedAsset, Skeleton
+from jigdoll.validators.joints import limit_excess
 
 THIN = 0.5
 """A bone's capsule has this share of the middle distance between the bone and its skin."""
@@ -50,8 +53,7 @@ def limit_violations(skeleton: Skeleton, motion: Motion) -> tuple[float, float]:
     A skeleton of a file that knows no limits is held to the default ones of its roles.
     """
     skeleton = _limited(skeleton)
-    angles = compound_angles(skeleton, motion.pose).detach()
-    excess = (angles - clamp_angles(skeleton, angles)).abs().amax(-1)[:, 1:]
+    excess = limit_excess(skeleton, motion.pose).detach()[:, 1:]
     if not excess.numel():
         return 0.0, 0.0
     return float((excess > EXCESS).float().mean()), float(excess.max())
@@ -111,27 +113,6 @@ def _overlap(
     joints: Float[ndarray, "frames joints 3"],
 ) -> Float[ndarray, "frames pairs"]:
     """Radii minus the distance of the two segments [m]: positive where the capsules overlap."""
+    bones = torch.from_numpy(np.stack([joints[:, heads], joints[:, tails]], 2))
     i, k = pairs[:, 0], pairs[:, 1]
-    gaps = segment_distance(joints[:, heads[i]], joints[:, tails[i]], joints[:, heads[k]], joints[:, tails[k]])
-    return radii[i] + radii[k] - gaps
-
-
-def segment_distance(
-    a0: Float[ndarray, "*batch 3"],
-    a1: Float[ndarray, "*batch 3"],
-    b0: Float[ndarray, "*batch 3"],
-    b1: Float[ndarray, "*batch 3"],
-) -> Float[ndarray, "*batch"]:
-    """The distance between segments a0-a1 and b0-b1.
-
-    The minimum of |a0 + s u - b0 - t v| over the unit square lies inside it or with s or t at a bound.
-    """
-    u, v, w = a1 - a0, b1 - b0, a0 - b0
-    uu, vv, uv = ((x * y).sum(-1) for x, y in ((u, u), (v, v), (u, v)))
-    uw, vw = (u * w).sum(-1), (v * w).sum(-1)
-    uu, vv = np.maximum(uu, 1e-18), np.maximum(vv, 1e-18)
-    det = uu * vv - uv * uv
-    s = np.clip(np.where(det > 1e-12 * uu * vv, (uv * vw - vv * uw) / np.where(det > 0, det, 1), 0.0), 0, 1)
-    t = np.clip((uv * s + vw) / vv, 0, 1)
-    s = np.clip((uv * t - uw) / uu, 0, 1)
-    return np.linalg.norm(w + s[..., None] * u - t[..., None] * v, axis=-1)
+    return radii[i] + radii[k] - segment_distances(bones[:, i], bones[:, k]).numpy()

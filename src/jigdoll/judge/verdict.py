@@ -22,6 +22,7 @@ from jigdoll.judge.contacts import (
     skate_speed,
     stays_in_place,
 )
+from jigdoll.judge.naturalness import Fault, Naturalness
 from jigdoll.judge.trace import Trace, follow
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.metrics import PhysicalVerdict, physical_verdict
@@ -125,6 +126,8 @@ class Verdict:
     """What forces the clip would need, where rigid bodies were given to measure them with."""
     reference: "Verdict | None" = None
     """The same for the clip that this one is compared with."""
+    natural: Naturalness | None = None
+    """How natural it looks and what is wrong with it, by name, where it was graded (`judge.grade`)."""
 
 
 def judge(
@@ -200,7 +203,7 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, LegVerdict | PairVerdict | PhysicalVerdict | Verdict):
+    if isinstance(value, LegVerdict | PairVerdict | PhysicalVerdict | Verdict | Naturalness | Fault):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.math import GRAVITY
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.checkpoint import Checkpoint
 from jigdoll.physics.config import TrackConfig
@@ -132,7 +133,7 @@ def optimise(
         offsets[: len(ahead)] = ahead
     offsets.requires_grad_()
     spin = torch.zeros(len(bodies), 6, requires_grad=first)
-    pace = math.sqrt(9.81 * bodies.leg_length)
+    pace = math.sqrt(GRAVITY * bodies.leg_length)
     groups = [{"params": [offsets], "lr": config.learning_rate}]
     if first:
         groups.append({"params": [spin], "lr": config.learning_rate * pace})
