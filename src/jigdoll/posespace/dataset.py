@@ -45,7 +45,7 @@ LOOP = 0.12
 FASTEST = 14.0
 """A root that ever moves faster than this is broken [leg lengths / s]."""
 CREATURE_SECONDS = 4.0
-LEAST_SPREAD = 0.06
+LEAST_SPREAD = 0.12
 """Channels that hardly vary count as if they varied by this much."""
 _GENERIC = {"quadruped": "animal", "person": "person", "insect": "bug", "bird": "bird", "fish": "fish"}
 

@@ -11,6 +11,9 @@ from jigdoll.posespace.layout import CONTACT, EXTRA, RATE
 from jigdoll.posespace.model import PATCH
 from jigdoll.posespace.windows import Batch, Units
 
+FAR = 2.0
+"""Gaps larger than this are large [spreads of a channel]."""
+
 
 @dataclass(frozen=True)
 class LossWeights:
@@ -35,14 +38,15 @@ def denoising_loss(
 ) -> tuple[Tensor, Float[Tensor, " batch"]]:
     """The loss, and per window the mean square error of the numbers."""
     share = channel_weights(batch, weights)
-    error = ((estimate - batch.clean).square() * share[:, :, None]).sum((1, 3)) / share.sum((1, 2))[:, None]
-    plain = error.mean(1)
+    gap = estimate - batch.clean
+    plain = ((gap.square() * share[:, :, None]).sum((1, 3)) / share.sum((1, 2))[:, None]).mean(1)
+    robust = (_robust(gap) * share[:, :, None]).sum((1, 3)) / share.sum((1, 2))[:, None]
     places = stick_places(batch.sticks, units.out_of(estimate, batch.sticks))
     there = (batch.sticks.kinds >= 0).float()[:, :, None]
     large = body_size(batch.sticks)[:, None, None]
-    total = plain.mean() + _geometry(batch, places, there / large, weights)
+    total = robust.mean() + _geometry(batch, places, there / large, weights)
     if estimate.shape[2] > PATCH:
-        step = (estimate - batch.clean).diff(dim=2).square() * share[:, :, None]
+        step = _robust(gap.diff(dim=2)) * share[:, :, None]
         total = total + weights.change * (step.sum((1, 3)) / share.sum((1, 2))[:, None]).mean()
         moved = (places.ends - batch.places.ends).diff(dim=2).square().sum(-1)
         total = total + weights.motion * _mean(moved / large, there)
@@ -66,6 +70,11 @@ def _geometry(batch: Batch, places: Places, there: Tensor, weights: LossWeights)
     bones = (gap * marked).sum((1, 3)) / marked.sum((1, 3)).clamp_min(1)
     ends = (places.ends - batch.places.ends).square().sum(-1)
     return weights.bones * bones.mean() + weights.ends * (ends * there).sum() / ((there > 0).sum() * ends.shape[2])
+
+
+def _robust(gap: Tensor) -> Tensor:
+    """The square of small gaps, in proportion to large ones: a few wild poses must not lead."""
+    return 2 * FAR**2 * ((1 + (gap / FAR).square()).sqrt() - 1)
 
 
 def body_size(sticks: Sticks) -> Float[Tensor, " batch"]:
