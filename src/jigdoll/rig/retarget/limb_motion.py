@@ -6,8 +6,9 @@ the same; feet that lie flat, the trunk, the neck and the tail turn since the po
 Lengths are in leg lengths of the body, or in lengths of the limb.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -25,9 +26,10 @@ from jigdoll.contacts import (
 )
 from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import FLAT, Anatomy, BodyKind, LimbParts
-from jigdoll.rig.retarget.turns import chain_places, interpolate_turns, shortest_turns
+from jigdoll.rig.retarget.turns import bone_centres, fit_turns, nearest_turns, shortest_turns
 from jigdoll.types import Limb, Motion
 
+MiddlePart = Literal["trunk", "neck", "tail"]
 TRUNK, NECK, TAIL = 6, 5, 8
 """Stations along the middle line at which its turns are kept."""
 STATIONS = ("before", "upper", "lower", "end", "after")
@@ -76,6 +78,9 @@ class LimbMotion:
     limbs: tuple[LimbTrack, ...]
     grounded: bool
     """Whether it goes on legs."""
+    centres: Mapping[MiddlePart, Float[ndarray, " joints"]] = field(default_factory=dict)
+    """Where along trunk, neck and tail the bones of the source lie, where that is known: a chain of as many joints
+    takes them joint by joint, as artists do who build many bodies alike."""
 
     def __len__(self) -> int:
         return len(self.place)
@@ -119,7 +124,18 @@ def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMoti
         tail=_stations(anatomy, anatomy.tail, free, TAIL) if anatomy.tail else None,
         limbs=tuple(tracks),
         grounded=anatomy.grounded,
+        centres={part: chain_centres(anatomy, chain) for part, chain in middle_parts(anatomy).items()},
     )
+
+
+def middle_parts(anatomy: Anatomy) -> dict[MiddlePart, tuple[int, ...]]:
+    """The chains of the middle line that the body has."""
+    chains: dict[MiddlePart, tuple[int, ...]] = {
+        "trunk": trunk_of(anatomy),
+        "neck": anatomy.neck,
+        "tail": anatomy.tail,
+    }
+    return {part: chain for part, chain in chains.items() if chain}
 
 
 def pelvis_height(anatomy: Anatomy) -> float:
@@ -133,6 +149,16 @@ def pelvis_height(anatomy: Anatomy) -> float:
 def trunk_of(anatomy: Anatomy) -> tuple[int, ...]:
     """The trunk from the pelvis on."""
     return anatomy.trunk[anatomy.trunk.index(anatomy.pelvis) :]
+
+
+def chain_centres(anatomy: Anatomy, chain: Sequence[int]) -> Float[ndarray, " joints"]:
+    """Where along a chain of the middle line the middle of each joint's bone lies, 0 to 1."""
+    P, last = anatomy.T_rest[:, :3, 3], chain[-1]
+    middle = {joint for limb in anatomy.limbs if limb.side == "middle" for joint in limb.joints}
+    kids = anatomy.skeleton.children[last]
+    ahead = [kid for kid in kids if kid in middle and kid not in chain] or list(kids)
+    end = P[last] if not ahead else max((P[kid] for kid in ahead), key=lambda p: float(np.linalg.norm(p - P[last])))
+    return bone_centres(np.concatenate([P[list(chain)], end[None]]))
 
 
 def foot_scale(anatomy: Anatomy) -> float:
@@ -256,8 +282,7 @@ def _stations(
     anatomy: Anatomy, chain: Sequence[int], turns: Float[ndarray, "frames joints 3 3"], count: int
 ) -> Float[ndarray, "frames stations 3 3"]:
     """The turns along a chain at evenly spread places."""
-    places = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    return interpolate_turns(turns[:, list(chain)], places, np.linspace(0, 1, count))
+    return fit_turns(turns[:, list(chain)], chain_centres(anatomy, chain), count)
 
 
 def _with_stances(
@@ -290,9 +315,7 @@ def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "fr
     lengths = np.linalg.norm(linear, axis=-2, keepdims=True)
     if np.allclose(lengths, 1.0, atol=1e-5):
         return linear
-    u, _, v = np.linalg.svd(linear)
-    u[..., -1] *= np.sign(np.linalg.det(u @ v))[..., None]
-    return u @ v
+    return nearest_turns(linear)
 
 
 def named(limb_motion: LimbMotion, name: str) -> LimbMotion:
