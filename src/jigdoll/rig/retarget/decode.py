@@ -20,7 +20,7 @@ from jigdoll.rig.retarget.limb_motion import (
     chain_centres,
     limb_bones,
     middle_parts,
-    pelvis_height,
+    to_metres,
     yaw,
 )
 from jigdoll.rig.retarget.match import Follow, match_limbs
@@ -80,9 +80,7 @@ def _world_turns(
             world[:, joint] = H @ wanted[joint]
         else:
             world[:, joint] = world[:, parent] @ (R_rest[parent].T @ R_rest[joint])
-    unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
-    root = lm.place * unit
-    root[:, 1] = lm.place[:, 1] * pelvis_height(anatomy)
+    root = to_metres(anatomy, lm.place, grounded=lm.grounded)
     root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
     return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
 

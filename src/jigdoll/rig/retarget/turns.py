@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-_SMOOTH = 1e-3
+_SMOOTH = 3e-3
 """How much the smoothness of a chain's stations counts beside their truth."""
 
 
@@ -89,14 +89,14 @@ def fit_turns(
 ) -> Float[ndarray, "frames stations 3 3"]:
     """Turns at evenly spread stations between which the known ones lie: as true as may be, then as smooth as may be.
 
-    Least squares over matrices; the second differences of the stations count by `_SMOOTH`.
+    Least squares over matrices; first and second differences of the stations count by `_SMOOTH`.
     """
     if turns.shape[1] == 1:
         return np.repeat(turns, stations, axis=1)
     grid = np.linspace(0, 1, stations)
     A = np.maximum(1 - np.abs(at[:, None] - grid) * (stations - 1), 0.0)
     bends, steps = np.diff(np.eye(stations), 2, axis=0), np.diff(np.eye(stations), axis=0)
-    normal = A.T @ A + _SMOOTH * bends.T @ bends + 0.1 * _SMOOTH * steps.T @ steps
+    normal = A.T @ A + _SMOOTH * bends.T @ bends + _SMOOTH * steps.T @ steps
     share = np.linalg.solve(normal, A.T)
     return nearest_turns(np.einsum("sk,fkab->fsab", share, turns))
 
