@@ -56,7 +56,7 @@ def read_path(path: str | Path) -> Float[ndarray, "points 2"]:
 
 def _numbers(line: str) -> list[float]:
     """The numbers of a line; none where it is empty, a comment or a head of a table."""
-    words = line.split("#")[0].replace(",", " ").replace(";", " ").split()
+    words = line.split("#", maxsplit=1)[0].replace(",", " ").replace(";", " ").split()
     if not words or all(word[:1].isalpha() and word.lower() not in ("nan", "inf", "infinity") for word in words):
         return []
     return [float(word) for word in words]
