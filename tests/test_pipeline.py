@@ -231,7 +231,7 @@ def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path
 
     def preference(negative: str) -> float:
         options = replace(QUICK, guidance=GuidanceOptions(negative_prompt=negative))
-        return pipeline.preference(make_scene(ant, "an ant walks", StandIn(), options), motion)
+        return pipeline.preference(make_scene(anatomy_of(ant), "an ant walks", StandIn(), options), motion)
 
     assert preference("x") < 0 < preference(40 * "x")
     assert preference("y" * 12) == 0

@@ -29,14 +29,14 @@ from jigdoll.kinematics import forward
 from jigdoll.language import explain, read, require_actions
 from jigdoll.language.encoder import open_encoder
 from jigdoll.math.devices import to_device
-from jigdoll.memory.draft import draft
+from jigdoll.memory.draft import Directions, draft
 from jigdoll.memory.segments import open_memory
 from jigdoll.motion import check_rate, close_loop, resample, slice_motion
 from jigdoll.physics.prepare import Prepared, sized
 from jigdoll.prior.open import open_prior
 from jigdoll.protocols import Progress, TextTo3D, VideoPrior, part, quiet
 from jigdoll.render.draw import contact_sheet
-from jigdoll.rig.anatomy import anatomy_of
+from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent, to_original
 from jigdoll.runs import ProgressFile, Run, open_run
 from jigdoll.types import Motion, Pose, RiggedAsset
@@ -143,11 +143,12 @@ def animate(
         options = replace(options, guidance=replace(options.guidance, negative_prompt=unwanted))
     reparented = reparent(asset)
     body = reparented.asset
-    ready = sized(anatomy_of(body)) if physics else None  # refuses now what has no flesh
+    anatomy = anatomy_of(body)
+    ready = sized(anatomy) if physics else None  # refuses now what has no flesh
     clips: dict[int, Motion] = {}
 
     def shipped(made: Distilled) -> Motion:
-        motion = finished(body, made, fps=fps, loop=options.loop, name=prompt)
+        motion = finished(anatomy, made, fps=fps, loop=options.loop, name=prompt)
         return at_most(motion, options.seconds, loop=options.loop)
 
     def score(made: Distilled) -> float:
@@ -157,7 +158,7 @@ def animate(
 
     with _folder(out, request) as run:
         progress(0.1, "setting the scene")
-        scene = make_scene(body, words, video_prior, options)
+        scene = make_scene(anatomy, words, video_prior, options)
         distilled = distill(
             scene,
             checkpoint=run.checkpoint if run else None,
@@ -206,7 +207,7 @@ def from_memory(
         warnings.warn(f"{prompt!r}: {note}", PromptWarning, stacklevel=3)
     progress(0.0, "finding real motion")
     drafts = [
-        draft(memory, request, anatomy, encoder, seconds=options.seconds, fps=fps, loop=loop, seed=seed + i)
+        draft(memory, request, anatomy, encoder, Directions(options.seconds, fps, loop, seed + i))
         for i in range(tries)
     ]
     verdicts = [judge(anatomy.asset, d.motion) for d in drafts]
@@ -239,7 +240,7 @@ def from_memory(
     return Animation(asset, motion, prompt, verdict, None, files)
 
 
-def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
+def finished(anatomy: Anatomy, distilled: Distilled, *, fps: float, loop: bool, name: str) -> Motion:
     """The distilled motion at the rate that is wanted, with feet that stand where they stand, closed if it loops.
 
     The paper's own recipe knows no standing feet, so they are put down only where the losses ask for contact.
@@ -250,8 +251,8 @@ def finished(body: RiggedAsset, distilled: Distilled, *, fps: float, loop: bool,
     else:
         motion = to_motion(distilled.trajectory, distilled.theta, fps=fps)
     if distilled.plan.losses["contact"]:
-        motion = foot_lock(body, motion, distilled.tempo)
-    return replace(close_loop(motion, body.skeleton) if loop else motion, name=name)
+        motion = foot_lock(anatomy, motion, loop=loop)
+    return replace(close_loop(motion, anatomy.skeleton) if loop else motion, name=name)
 
 
 def at_most(motion: Motion, seconds: float | None, *, loop: bool = False) -> Motion:

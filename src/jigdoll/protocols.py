@@ -7,7 +7,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.types import Camera, Gaussians, Motion, Pose, PriorDefaults, Rendering, Request, RiggedAsset
+from jigdoll.types import (
+    Camera,
+    Gaussians,
+    Job,
+    Motion,
+    Outcome,
+    Pose,
+    PriorDefaults,
+    Rendering,
+    Request,
+    RiggedAsset,
+)
 
 
 @runtime_checkable
@@ -155,4 +166,43 @@ class PoseModel(Protocol):
 
     def score(self, anatomy: Any, pose: Pose) -> Float[Tensor, " frames"]:
         """How far each pose is from what is natural, 0 at best; differentiable in the rotations."""
+
+
+@runtime_checkable
+class JobHandle(Protocol):
+    """A job that was given to a runner."""
+
+    @property
+    def job(self) -> Job:
+        """What was submitted; its results are in `job.folder` once it is done."""
+        ...
+
+    def progress(self) -> tuple[float, str]:
+        """The last that the job said: how much is done, 0..1, and what it is at."""
+        ...
+
+    def outcome(self, timeout: float = 0.0) -> Outcome | None:
+        """How it ended, None if it has not after so many seconds."""
+        ...
+
+    def cancel(self) -> None:
+        """End it, running or not; it ends as cancelled, unless it was done before."""
+        ...
+
+
+@runtime_checkable
+class JobRunner(Protocol):
+    """Carries out jobs, each in a process of its own: one that dies, hangs or eats all memory harms no other."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs of one processor run at the same time."""
+        ...
+
+    def submit(self, job: Job) -> JobHandle:
+        """Queue a job; one that no machine here could ever hold ends as failed and says so."""
+        ...
+
+    def close(self) -> None:
+        """Cancel what is left and end all processes."""
         ...

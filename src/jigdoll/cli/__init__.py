@@ -7,6 +7,7 @@ from collections.abc import Callable
 import tyro
 
 from jigdoll.cli.animate import animate
+from jigdoll.cli.batch import batch
 from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
@@ -80,6 +81,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "splat": splat,
     "judge": judge,
     "track": track,
+    "batch": batch,
     "prior": prior,
     "zoo": zoo,
     "doctor": doctor,
