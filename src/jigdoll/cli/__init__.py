@@ -11,6 +11,15 @@ from jigdoll.cli.batch import batch
 from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
+from jigdoll.cli.memory import (
+    library,
+    library_add,
+    library_list,
+    library_remove,
+    memory,
+    memory_find,
+    memory_list,
+)
 from jigdoll.cli.pose import (
     pose_check,
     pose_draft,
@@ -82,6 +91,8 @@ VERBS: dict[str, Callable[..., None]] = {
     "judge": judge,
     "track": track,
     "batch": batch,
+    "memory": memory,
+    "library": library,
     "prior": prior,
     "zoo": zoo,
     "doctor": doctor,
@@ -97,6 +108,8 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "check": pose_check,
         "train": pose_train,
     },
+    "memory": {"find": memory_find, "list": memory_list},
+    "library": {"add": library_add, "list": library_list, "remove": library_remove},
     "prior": {"info": prior_info, "sample": prior_sample},
     "zoo": {"list": zoo_list, "make": zoo_make, "sheet": zoo_sheet},
 }
