@@ -38,8 +38,8 @@ class TrainOptions:
 
     hours: float = 12.0
     """In all, of this process' own computing."""
-    rate: float = 4e-4
-    warm: int = 200
+    rate: float = 1e-3
+    warm: int = 300
     """Updates until the full rate is reached."""
     fall: float = 0.25
     """The share of the hours over which the rate falls to nothing."""
