@@ -128,6 +128,8 @@ def animate(
     gpu = {"device": device, "offload": offload, "vae_frames": vae_frames}
     video_prior = None if prior is None else open_prior(prior, **gpu)
     asked = read(prompt)
+    if draft == "none":
+        _refuse_unlearned(asked, video_prior, anyway=anyway)
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=part(progress, 0.0, 0.1))
@@ -141,7 +143,8 @@ def animate(
         candidates = _drafts(
             who, asked, options, directions, draft, video_prior, fps=fps, progress=part(progress, 0.1, 0.3)
         )
-        _say_what_is_missed(asked, candidates, video_prior, anyway=anyway)
+        if draft == "auto" and not candidates:
+            _refuse_unlearned(asked, video_prior, anyway=anyway)
         best = candidates[choose(candidates)] if candidates else None
         distilled = None
         if video_prior is not None:
@@ -200,11 +203,14 @@ def _drafts(
     )
     every = [replace(first, seed=options.seed * count + i) for i in range(count)]
     try:
-        return from_memory(open_memory(), asked, who.anatomy, open_encoder(), every, progress=progress)
+        found = from_memory(open_memory(), asked, who.anatomy, open_encoder(), every, progress=progress)
     except JigdollError:
         if source == "auto" and prior is not None:
             return []  # what is not known is distilled from rest
         raise
+    for note in dict.fromkeys(filter(None, [explain(asked), *(note for each in found for note in each.notes)])):
+        warnings.warn(f"{asked.prompt!r}: {note}", PromptWarning, stacklevel=4)
+    return found
 
 
 def _pose_of(who: Performer, word: str, fps: float, *, last: bool) -> LimbMotion:
@@ -221,14 +227,11 @@ def _pose_of(who: Performer, word: str, fps: float, *, last: bool) -> LimbMotion
     return encode(who.anatomy, to_reparented(who.reparented, slice_motion(motion, chosen)), travel=False)
 
 
-def _say_what_is_missed(
-    asked: Request, candidates: Sequence[Candidate], prior: VideoPrior | None, *, anyway: bool
-) -> None:
-    """Warn of words that are not obeyed; refuse what can only be distilled and was never learned."""
-    able = None if prior is None or candidates else prior.defaults.actions
+def _refuse_unlearned(asked: Request, prior: VideoPrior | None, *, anyway: bool) -> None:
+    """Refuse what has to be distilled from rest and was never learned; warn of words that are not obeyed."""
+    able = None if prior is None else prior.defaults.actions
     require_actions(asked, able, anyway=anyway)
-    notes = [explain(asked, able), *dict.fromkeys(note for each in candidates for note in each.notes)]
-    for note in filter(None, notes):
+    if able is not None and (note := explain(asked, able)):
         warnings.warn(f"{asked.prompt!r}: {note}", PromptWarning, stacklevel=3)
 
 

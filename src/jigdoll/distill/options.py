@@ -179,6 +179,12 @@ class AnimateOptions:
     curves: CurveOptions = field(default_factory=CurveOptions)
     losses: LossWeights = field(default_factory=LossWeights)
 
+    @property
+    def distils(self) -> bool:
+        """Whether something is asked that only a distillation can do."""
+        plain = AnimateOptions(seconds=self.seconds, loop=self.loop, seed=self.seed, tries=self.tries)
+        return self != plain
+
 
 def paper_options() -> AnimateOptions:
     """AKD's recipe: its losses and constants (4.4 and appendix D), one view, one value per frame, nothing else."""
