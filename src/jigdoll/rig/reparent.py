@@ -7,6 +7,7 @@ that does. World transforms carry over exactly in both directions, so a clip of 
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -210,22 +211,11 @@ def _above(skeleton: Skeleton, joint: int) -> list[int]:
     return above
 
 
-def _subtree_weight(parents: tuple[int, ...], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
-    total = weight.copy()
-    for joint in reversed(range(1, len(parents))):
-        total[parents[joint]] += total[joint]
-    return total
-
-
 def _controls(skeleton: Skeleton, parents: list[int], flesh: Flesh) -> set[int]:
     """Joints that neither move skin nor lead to one that does, unless they mark the end of a bone."""
     if not flesh.weight.any():
         return set()
-    total = flesh.weight.copy()
-    for joint in _tree_order(parents, outside=set())[::-1]:
-        if parents[joint] >= 0:
-            total[parents[joint]] += total[joint]
-    outside = set()
+    total, outside = _subtree_weight(parents, flesh.weight), set()
     points = rest_transforms(skeleton)[:, :3, 3].double().numpy()
     size = float(np.ptp(points, axis=0).max())
     for joint in _tree_order(parents, outside=set()):
@@ -243,7 +233,7 @@ def _rooted(parents: list[int], outside: set[int], flesh: Flesh) -> tuple[list[i
     """The tree with its root in the body: what hung on a weightless root hangs on its main child."""
     parents, outside = list(parents), set(outside)
     root = parents.index(-1)
-    total = _descending_weight(parents, flesh.weight)
+    total = _subtree_weight(parents, flesh.weight)
     while flesh.weight[root] == 0 and flesh.weight.any():
         kids = [j for j, p in enumerate(parents) if p == root and j not in outside]
         if not kids:
@@ -259,7 +249,8 @@ def _rooted(parents: list[int], outside: set[int], flesh: Flesh) -> tuple[list[i
     return parents, outside
 
 
-def _descending_weight(parents: list[int], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
+def _subtree_weight(parents: Sequence[int], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
+    """How much skin each joint and all that hang on it move."""
     total = weight.copy()
     for joint in _tree_order(parents, outside=set())[::-1]:
         if parents[joint] >= 0:
@@ -267,7 +258,7 @@ def _descending_weight(parents: list[int], weight: Float[ndarray, " joints"]) ->
     return total
 
 
-def _tree_order(parents: list[int], *, outside: set[int]) -> list[int]:
+def _tree_order(parents: Sequence[int], *, outside: set[int]) -> list[int]:
     """The joints with parents first, in their old order where that can be."""
     inside = [j for j in range(len(parents)) if j not in outside]
     if all(parents[j] < j for j in inside):
@@ -320,16 +311,11 @@ def _standing_clip(asset: RiggedAsset, tree: _Tree, flesh: Flesh) -> Motion | No
 
     for name in sorted((name for name in asset.clips if calm(name) < len(_CALM)), key=calm):
         clip = asset.clips[name]
-        first = replace(clip, pose=_frame(clip))
+        first = replace(clip, pose=clip.pose[:1])
         world, _, _ = rigid_rest(motion_to_world(asset.skeleton, first)[0])
         if _stands(tree, flesh, _tree_world(tree, rest_transforms(asset.skeleton).double().numpy(), world)):
             return replace(first, name=name)
     return None
-
-
-def _frame(motion: Motion):
-    pose = motion.pose
-    return replace(pose, **{name: None if value is None else value[:1] for name, value in vars(pose).items()})
 
 
 def _tree_world(
