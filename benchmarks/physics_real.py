@@ -133,6 +133,7 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     """Track one clip and tell what came of it."""
     from jigdoll.asset.load import load
     from jigdoll.judge import judge
+    from jigdoll.math import GRAVITY
     from jigdoll.motion import resample
     from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine
@@ -159,7 +160,7 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     verdict = judge(ready.asset, done.motion)
     after = physical_verdict(done.bodies, ready.asset.skeleton, done.motion)
     before = physical_verdict(done.bodies, ready.asset.skeleton, done.reference)
-    weight = done.bodies.total_mass * 9.81
+    weight = done.bodies.total_mass * GRAVITY
     if options.sheets is not None:
         sheet(options.sheets / f"{Path(path).stem}_{clip}.png".replace(" ", "_"), ready.asset, done)
     return {

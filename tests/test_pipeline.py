@@ -22,8 +22,9 @@ from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
 from jigdoll.formats.joints import free_skeleton
 from jigdoll.judge import Verdict, judge
 from jigdoll.physics import track as tracking
-from jigdoll.physics.bodies import make_bodies
+from jigdoll.physics.prepare import sized
 from jigdoll.protocols import VideoPrior
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.runs import ProgressFile, open_run, read_request
 from jigdoll.types import Motion, PriorDefaults, Request, RiggedAsset, Weights
 from jigdoll.zoo.from_text import character_from_text
@@ -230,7 +231,7 @@ def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path
 
     def preference(negative: str) -> float:
         options = replace(QUICK, guidance=GuidanceOptions(negative_prompt=negative))
-        return pipeline.preference(make_scene(ant, "an ant walks", StandIn(), options), motion)
+        return pipeline.preference(make_scene(anatomy_of(ant), "an ant walks", StandIn(), options), motion)
 
     assert preference("x") < 0 < preference(40 * "x")
     assert preference("y" * 12) == 0
@@ -286,12 +287,12 @@ def test_another_clip_in_the_same_folder_is_performed_anew(
     first = done[1].motion
     first = replace(first, pose=first.pose[:4])
     other = replace(first, pose=replace(first.pose, root=first.pose.root + torch.tensor([0.0, 0.0, 0.05])))
-    bodies = make_bodies(ant)
+    ready = sized(anatomy_of(ant))
     with open_run(tmp_path / "run", {}) as run:
-        ask = {"bodies": bodies, "loop": False, "run": run, "progress": lambda share, what: None}
-        one = pipeline.performed(ant, first, **ask)
-        two = pipeline.performed(ant, other, **ask)  # of the same name and length, as the best of other tries is
-        again = pipeline.performed(ant, first, **ask)
+        ask = {"loop": False, "run": run, "progress": lambda share, what: None}
+        one = pipeline.performed(ready, first, **ask)
+        two = pipeline.performed(ready, other, **ask)  # of the same name and length, as the best of other tries is
+        again = pipeline.performed(ready, first, **ask)
     assert torch.equal(one.pose.root, again.pose.root)
     torch.testing.assert_close(two.pose.root[0, 2], one.pose.root[0, 2] + 0.05, atol=0.01, rtol=0)
 

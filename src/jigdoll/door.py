@@ -18,7 +18,7 @@ from jigdoll.export import save as write
 from jigdoll.judge.verdict import Verdict
 from jigdoll.judge.verdict import judge as measure
 from jigdoll.motion import resample
-from jigdoll.physics.bodies import make_bodies
+from jigdoll.physics.bodies import bodies_of
 from jigdoll.physics.track import TrackConfig, Tracked
 from jigdoll.physics.track import track as follow
 from jigdoll.pipeline import Animation, animate
@@ -215,7 +215,7 @@ def judge(
         raise JigdollError(f"{asset.name}: there is no skeleton, so nothing moves; jigdoll.rig gives it one")
     motion = open_motion(asset, clip, fps=fps, seconds=seconds)
     reference = None if against is None else open_motion(asset, against, fps=fps, seconds=seconds)
-    return measure(asset, motion, reference=reference, bodies=make_bodies(asset) if physics else None)
+    return measure(asset, motion, reference=reference, bodies=bodies_of(asset) if physics else None)
 
 
 def render(

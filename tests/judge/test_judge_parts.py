@@ -5,10 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 
 from jigdoll.judge import judge
-from jigdoll.judge.bones import segment_distance
 from jigdoll.judge.cycle import alternation, relative_phase, stride_frequency
 from jigdoll.judge.smoothness import angle_jerk
 from jigdoll.kinematics import make_skeleton, rest_pose
@@ -131,23 +129,6 @@ def test_a_rig_without_legs_is_judged_without_feet() -> None:
     verdict = judge(snake, Motion(Pose(pose.root + torch.arange(10.0)[:, None] * 0.1, pose.rotations), 10.0))
     assert verdict.legs == () and verdict.pairs == () and verdict.skate_ratio == 0 and verdict.duty == 0
     assert verdict.travel_speed * verdict.body_length == pytest.approx(math.sqrt(2), rel=1e-3)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_segment_distance_agrees_with_a_minimiser(seed: int) -> None:
-    a0, a1, b0, b1 = np.random.default_rng(seed).normal(size=(4, 3))
-
-    def squared(p: np.ndarray) -> float:
-        return float(((a0 + p[0] * (a1 - a0) - b0 - p[1] * (b1 - b0)) ** 2).sum())
-
-    best = min(minimize(squared, start, bounds=[(0, 1)] * 2).fun for start in ((0.5, 0.5), (0, 1), (1, 0)))
-    assert segment_distance(a0[None], a1[None], b0[None], b1[None]) == pytest.approx(math.sqrt(best), abs=1e-5)
-
-
-def test_segment_distance_of_parallel_and_of_pointlike_segments() -> None:
-    x, up = np.array([[1.0, 0, 0]]), np.array([[0, 1.0, 0]])
-    assert segment_distance(0 * x, x, 2 * x + up, 3 * x + up) == pytest.approx(math.sqrt(2))
-    assert segment_distance(0 * x, 0 * x, x, x) == pytest.approx(1.0)
 
 
 def test_noise_has_no_rhythm_and_stillness_no_alternation() -> None:

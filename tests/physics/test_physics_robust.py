@@ -9,12 +9,13 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.kinematics import forward, rest_pose
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, rotvec_to_quaternion
 from jigdoll.math.transforms import transform
-from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.chair import find_chair
 from jigdoll.physics.config import TrackConfig
-from jigdoll.physics.gains import GRAVITY, choose_gains, ideal_gains
+from jigdoll.physics.gains import choose_gains, ideal_gains
 from jigdoll.physics.optimise import Window
 from jigdoll.physics.prepare import prepare, running_ground
 from jigdoll.physics.reference import Reference, make_reference, nearest_rigid, twists, with_angles
@@ -172,7 +173,7 @@ def human():
 
 @pytest.fixture(scope="module")
 def bodies(human):
-    return make_bodies(human)
+    return bodies_of(human)
 
 
 def test_rigid_clips_stay_what_they_are_and_stretched_ones_come_as_near_as_bones_allow(human, bodies) -> None:

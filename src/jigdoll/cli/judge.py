@@ -45,7 +45,7 @@ def judge(
     from jigdoll.formats.table import PAGES, check_target
     from jigdoll.judge import as_dict
     from jigdoll.judge import judge as measure
-    from jigdoll.physics.bodies import make_bodies
+    from jigdoll.physics.bodies import bodies_of
 
     if html is not None:
         check_target(html, PAGES)
@@ -54,7 +54,7 @@ def judge(
         raise JigdollError(f"{file}: there is no skeleton, so nothing moves; jigdoll rig gives it one")
     motion = open_motion(asset, clip, fps=fps, seconds=seconds)
     reference = None if against is None else open_motion(asset, against, fps=fps, seconds=seconds)
-    bodies = make_bodies(asset) if physics else None
+    bodies = bodies_of(asset) if physics else None
     verdict = measure(asset, motion, reference=reference, bodies=bodies)
     with answering(as_json) as answer:
         answer.add(as_dict(verdict))

@@ -15,6 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from jigdoll.errors import MissingExtra
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     compound_to_quaternion,
     matrix_to_quaternion,
@@ -25,7 +26,7 @@ from jigdoll.math.transforms import transform
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.chair import Chair
 from jigdoll.physics.controls import between
-from jigdoll.physics.gains import GRAVITY, Gains
+from jigdoll.physics.gains import Gains
 from jigdoll.physics.reference import local_rotations
 from jigdoll.physics.robust import Performance, Plan
 

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_to_matrix,
@@ -22,7 +23,7 @@ from jigdoll.math.rotations import (
 from jigdoll.math.transforms import transform
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.chair import Chair
-from jigdoll.physics.gains import GRAVITY, Gains, ideal_gains, subtree_inertia
+from jigdoll.physics.gains import Gains, ideal_gains, subtree_inertia
 from jigdoll.physics.metrics import has_fallen, joint_torques
 from jigdoll.physics.reference import Reference, local_rotations
 from jigdoll.protocols import Progress, quiet

@@ -18,11 +18,14 @@ from jigdoll.rig.flesh import FEW, flesh_of
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.limits import Role, joint_roles
 from jigdoll.rig.names import read_name
+from jigdoll.rig.remember import remembered
 from jigdoll.types import Limb, Motion, RiggedAsset, Skeleton
 
 BodyKind = Literal["person", "biped", "bird", "quadruped", "insect", "spider", "flyer", "fish", "snake", "other"]
 FOOT = 0.3
 """A foot begins at the first joint below this share of the hip's height."""
+SPRAWLED = 0.4
+"""A leg sprawls where its foot stands outside its hip by more than this share of the hip's height."""
 FLAT = 0.6
 """A bone that falls by less than this sine lies flat: feet and hands on the ground."""
 _MIDDLE_WORDS = {
@@ -102,7 +105,7 @@ class Anatomy:
     """The larger of height and length at rest [m]; arms and wings that reach sideways do not count."""
     height: float
     leg_length: float
-    """From hip to planted toe at rest, mean over the legs [m]; half of the height without legs."""
+    """From hip to the end of the toes at rest, mean over the legs [m]; half of the height without legs."""
     leg_bones: float
     """Along the bones from hip to ankle, mean over the legs [m]."""
     hip_height: float
@@ -124,25 +127,68 @@ class Anatomy:
         return bool(self.legs)
 
 
-def anatomy_of(asset: RiggedAsset) -> Anatomy:
-    """Measure the working copy of a character."""
-    skeleton = asset.skeleton
-    flesh = flesh_of(asset)
-    limbs = find_limbs(skeleton, flesh.outline)
+@dataclass(frozen=True, eq=False)
+class Bones:
+    """What a skeleton alone says about a body, without its skin."""
+
+    limbs: tuple[Limb, ...]
+    parts: tuple[LimbParts, ...]
+    trunk: tuple[int, ...]
+    neck: tuple[int, ...]
+    tail: tuple[int, ...]
+    T_rest: Float[ndarray, "joints 4 4"]
+    leg_length: float
+    """From hip to the end of the toes at rest, mean over the legs [m]; half of the height without legs."""
+    sprawled: bool
+    """Whether all feet stand well outside their hips."""
+
+    @property
+    def leg_count(self) -> int:
+        return sum(limb.kind == "leg" for limb in self.limbs)
+
+
+@remembered
+def bones_of(skeleton: Skeleton) -> Bones:
+    """Measure a skeleton that comes without a skin; a second call finds what the first one measured."""
+    return _bones(skeleton, find_limbs(skeleton))
+
+
+def _bones(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Bones:
+    """The parts of a body whose limbs are known."""
     T = rest_transforms(skeleton).detach().double().numpy()
-    P = T[:, :3, 3]
+    P, children = T[:, :3, 3], skeleton.children
     parts = tuple(split_limb(limb, skeleton, P) for limb in limbs if limb.kind in ("leg", "arm", "wing", "fin"))
     parts = match_twins(parts, P)
+    ways = np.array([P[part.limb.joints[-1]] - P[part.root] for part in parts if part.limb.kind == "leg"])
+    middle = {limb.kind: limb.joints for limb in limbs if limb.side == "middle"}
+    head, tail = middle.get("head", ()), middle.get("tail", ())
+    length = float(np.linalg.norm(ways, axis=1).mean()) if len(ways) else 0.5 * float(np.ptp(P[:, 1]))
+    return Bones(
+        limbs=limbs,
+        parts=parts,
+        trunk=middle.get("spine", (0,)),
+        neck=tuple(j for j in head if children[j]) or head[:1],
+        tail=tuple(j for j in tail if children[j]) or tail[:1],
+        T_rest=T,
+        leg_length=max(length, 1e-3),
+        sprawled=bool(len(ways)) and bool((np.abs(ways[:, 0]) > SPRAWLED * np.abs(ways[:, 1])).all()),
+    )
+
+
+@remembered
+def anatomy_of(asset: RiggedAsset) -> Anatomy:
+    """Measure the working copy of a character; a second call finds what the first one measured."""
+    skeleton = asset.skeleton
+    flesh = flesh_of(asset)
+    bones = _bones(skeleton, find_limbs(skeleton, flesh.outline))
+    limbs, parts, trunk, T = bones.limbs, bones.parts, bones.trunk, bones.T_rest
+    P = T[:, :3, 3]
     vertices = asset.mesh.vertices.detach().double().numpy()
     legs = tuple(_leg(part, skeleton, T, vertices, flesh.owners) for part in parts if part.limb.kind == "leg")
-    middle = {limb.kind: limb.joints for limb in limbs if limb.side == "middle"}
     shape = vertices if len(vertices) else P
     extent = np.ptp(shape, axis=0)
     height = max(float(extent[1]), 1e-6)
     floor = float(shape[:, 1].min())
-    children = skeleton.children
-    ways = [P[leg.parts.limb.joints[-1]] - P[leg.parts.root] for leg in legs]
-    trunk = middle.get("spine", (0,))
     return Anatomy(
         asset=asset,
         kind=_kind(limbs, parts, P, trunk[trunk.index(find_pelvis(trunk, legs, skeleton)) :]),
@@ -150,8 +196,8 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
         parts=parts,
         legs=legs,
         trunk=trunk,
-        neck=tuple(j for j in middle.get("head", ()) if children[j]) or middle.get("head", ())[:1],
-        tail=tuple(j for j in middle.get("tail", ()) if children[j]) or middle.get("tail", ())[:1],
+        neck=bones.neck,
+        tail=bones.tail,
         roles=joint_roles(skeleton, limbs),
         owners=flesh.owners,
         sheets=flesh.sheets,
@@ -159,7 +205,7 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
         R_neutral=_neutral(asset, T),
         body_length=max(height, float(extent[2]), 1e-6),
         height=height,
-        leg_length=float(np.mean([np.linalg.norm(way) for way in ways])) if legs else 0.5 * height,
+        leg_length=bones.leg_length if legs else 0.5 * height,
         leg_bones=float(np.mean([leg.parts.length for leg in legs])) if legs else 0.5 * height,
         hip_height=max(float(P[0, 1]) - floor, 0.05 * height),
     )
