@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -31,6 +32,8 @@ from jigdoll.types import Job, Outcome
 
 TELL_EVERY = 500
 """Messages about progress that the board takes a second without falling behind; more jobs speak less often."""
+KNOCK_SECONDS = 5.0
+"""How long a cluster may take to answer at its address."""
 STORE_BYTES = 512 * 1024**2
 """Of the object store that is made on one machine; a cluster has its own."""
 
@@ -335,12 +338,25 @@ def _start(address: str | None, workers: int | None) -> Any:
     if address is None:
         options |= {"num_cpus": workers or os.cpu_count(), "object_store_memory": STORE_BYTES}
     else:
+        _knock(address)
         options = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     try:
         ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise JigdollError(f"Ray cannot be reached at {address or 'this machine'} ({_first_line(error)})") from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """Refuse at once an address where nobody listens; Ray itself would try for minutes."""
+    host, sign, port = address.removeprefix("ray://").rpartition(":")
+    if sign and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise JigdollError(
+                f"Ray cannot be reached at {address} ({error}); start it with: ray start --head"
+            ) from error
 
 
 def _first_line(error: Exception) -> str:
