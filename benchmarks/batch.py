@@ -3,7 +3,7 @@
     python benchmarks/batch.py [--quick] [--json FILE] [--sections whole cost cluster]
 
 whole: built-in characters x three prompts on Ray with two workers; a worker is killed when a third is done, whoever
-drives when two thirds are, and the same command goes on. Then the same table in the plain pool; all results are compared.
+drives when two thirds are, and the same command goes on. Then the same table in the plain pool; all files are compared.
 cost: the same few jobs on one and on two workers. On a machine that does other work as well the clock says little, so
 efficiency is the product of two ratios of the same run: how much of the time the slots were at a job, and the processor
 time of the jobs on one worker against that on two. Jobs that are done already show what the runner itself costs.
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ import tyro
 from rich.console import Console
 
 from jigdoll.jobs.drive import run_jobs
-from jigdoll.jobs.perform import RESULT, make_job, perform
+from jigdoll.jobs.perform import RESULT, make_job
 from jigdoll.jobs.pool import ProcessPool
 from jigdoll.jobs.read import read_jobs
 from jigdoll.protocols import JobRunner
@@ -184,9 +184,9 @@ def cluster(options: Options, folder: Path) -> list[dict[str, Any]]:
             "fps": 8.0,
         }
         first = make_job("first", "render", options_of_job, folder / f"m{machines}" / "first")
-        perform(first)
         started = time.monotonic()
-        handles = [runner.submit(first) for _ in range(machines)]
+        jobs = [replace(first, name=f"m{i}", folder=folder / f"m{machines}" / f"m{i}") for i in range(machines)]
+        handles = [runner.submit(job) for job in jobs]
         while any(handle.outcome(1.0) is None for handle in handles):
             pass
         warm = time.monotonic() - started

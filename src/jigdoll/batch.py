@@ -266,7 +266,7 @@ def _perform(text: str, board: Any, *refs: list[Any]) -> tuple[str, dict[str, An
     local = replace(
         job,
         options={name: _moved(value, moved) for name, value in job.options.items()},
-        folder=here / "jobs" / job.mark if remote else job.folder,
+        folder=here / "jobs" / f"{job.name}-{job.mark}" if remote else job.folder,
     )
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
     if visible not in _pools:
@@ -332,6 +332,7 @@ def _start(address: str | None, workers: int | None) -> Any:
     """Ray, joined to a cluster or with one made here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as the pool: a job is what the machine is asked for
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
