@@ -199,7 +199,7 @@ def save_clips(path: Path, data: Dataset) -> None:
         ],
         "figures": [
             {
-                "kind": f.kind, "kinds": f.kinds, "hip": f.hip, "grounded": f.grounded,
+                "kind": f.kind, "kinds": f.kinds, "hip": f.hip, "rise": f.rise, "span": f.span, "grounded": f.grounded,
                 "limbs": [(limb.kind, limb.side, limb.rank) for limb in f.limbs],
             }
             for f in data.figures
@@ -253,7 +253,8 @@ def _read_shard(arrays: dict[str, ndarray], shift: int) -> Dataset:
         flags = {name: found[name] > 0.5 for name in ("has", "on_chest", "mirrored")}
         figures.append(
             Figure(
-                kind=row["kind"], kinds=tuple(row["kinds"]), limbs=limbs, hip=row["hip"], grounded=row["grounded"],
+                kind=row["kind"], kinds=tuple(row["kinds"]), limbs=limbs, hip=row["hip"], rise=row["rise"], span=row["span"],
+                grounded=row["grounded"],
                 **(found | flags),
             )
         )  # fmt: skip

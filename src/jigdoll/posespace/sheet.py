@@ -10,7 +10,7 @@ from numpy import ndarray
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from jigdoll.posespace.figure import Figure, Sticks, stack_figures, stick_turns
+from jigdoll.posespace.figure import Figure, Sticks, pelvis_heights, stack_figures, stick_turns
 from jigdoll.posespace.layout import EXTRA, RATE
 from jigdoll.rig.retarget.limb_motion import TRUNK
 
@@ -41,7 +41,7 @@ def stick_lines(
     c, s = heading.cos(), heading.sin()
     step = torch.stack([c * root[..., 0] + s * root[..., 1], torch.zeros_like(c), c * root[..., 1] - s * root[..., 0]], -1)
     place = torch.cat([torch.zeros(len(raw), 1, 3), step[:, :-1].cumsum(1) / RATE], 1)
-    place[..., 1] = root[..., 2] * sticks.hip[:, None]
+    place[..., 1] = pelvis_heights(sticks, root[..., 2])
     c, s = c[:, None, :, None], s[:, None, :, None]
     x, y, z = line.unbind(-1)
     line = torch.stack([c * x + s * z, y, c * z - s * x], -1) + place[:, None, :, None]

@@ -168,7 +168,7 @@ def channel_counts(sticks: Sticks) -> Float[Tensor, "batch parts channels"]:
     """Which channels of each part mean something."""
     turns = sticks.has.repeat_interleave(6, -1)
     kinds = sticks.kinds[..., None]
-    extra = torch.cat([((kinds == 0) | (kinds >= 3)).expand(-1, -1, 3), (kinds == 0) | (kinds == 3)], -1)
+    extra = torch.cat([((kinds == 0) | (kinds >= 3)).expand(-1, -1, 3), (kinds == 0) | (kinds == 3) | (kinds == 4)], -1)
     return (torch.cat([turns, extra], -1) & (kinds >= 0)).float()
 
 

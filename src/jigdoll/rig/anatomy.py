@@ -32,6 +32,10 @@ _MIDDLE_WORDS = {
     "arm": {"elbow", "forearm", "lowerarm", "radius", "ulna"},
     "leg": {"knee", "calf", "shin", "lowerleg", "lowleg", "tibia", "stifle"},
 }
+_STRAIGHT, _CLEARLY, _PER_CUT = 0.998, 1.15, 0.85
+"""The cosine from which two bones are pieces of one; by how much such bones must be longer, and less for each cut."""
+_LIKE = 0.03
+"""Twins' joints are mirror images of each other to this share of the body."""
 _CALM = ("idle", "stand", "breath")
 
 
@@ -154,6 +158,7 @@ def _bones(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Bones:
     T = rest_transforms(skeleton).detach().double().numpy()
     P, children = T[:, :3, 3], skeleton.children
     parts = tuple(split_limb(limb, skeleton, P) for limb in limbs if limb.kind in ("leg", "arm", "wing", "fin"))
+    parts = match_twins(parts, P)
     ways = np.array([P[part.limb.joints[-1]] - P[part.root] for part in parts if part.limb.kind == "leg"])
     middle = {limb.kind: limb.joints for limb in limbs if limb.side == "middle"}
     head, tail = middle.get("head", ()), middle.get("tail", ())
@@ -234,19 +239,71 @@ def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) ->
     counts = lengths
     if limb.kind == "leg":  # a long foot is no shin
         counts = [max(float(P[a, 1] - P[b, 1]), 0.2 * n) for (a, b), n in zip(pairwise(chain), lengths, strict=True)]
-    middle = named[0] if named else 1 + max(range(len(counts) - 1), key=lambda i: counts[i] + counts[i + 1])
-    root, end = chain[middle - 1], chain[middle + 1]
-    length = lengths[middle - 1] + lengths[middle]
+    if named:
+        first, middle, last = named[0] - 1, named[0], named[0] + 1
+    else:
+        first, middle, last = _longest_bones(P[chain], counts)
+    return _parts(limb, chain, first, middle, last, P)
+
+
+def _parts(
+    limb: Limb, chain: Sequence[int], first: int, middle: int, last: int, P: Float[ndarray, "joints 3"]
+) -> LimbParts:
+    """The parts of a limb from where on its chain its root, its middle and its end are."""
+    way = P[list(chain[first : last + 1])]
     return LimbParts(
         limb=limb,
-        before=tuple(chain[: middle - 1]),
-        root=root,
+        before=tuple(chain[:first]),
+        root=chain[first],
         middle=chain[middle],
-        end=end,
-        after=tuple(chain[middle + 2 :]),
-        length=max(length, 1e-6),
-        reach=max(float(np.linalg.norm(P[chain[-1]] - P[root])), 1e-6),
+        end=chain[last],
+        after=tuple(chain[last + 1 :]),
+        length=max(float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum()), 1e-6),
+        reach=max(float(np.linalg.norm(P[chain[-1]] - P[chain[first]])), 1e-6),
     )
+
+
+def _longest_bones(points: Float[ndarray, "joints 3"], lengths: Sequence[float]) -> tuple[int, int, int]:
+    """Where the two longest bones in a row begin, meet and end.
+
+    Joints that lie on the straight line between two others may be cuts of one bone: two bones of such pieces are
+    taken where the shorter of them is clearly longer than the shorter of the two longest.
+    """
+    ways = np.diff(points, axis=0)
+    ways = ways / np.maximum(np.linalg.norm(ways, axis=1, keepdims=True), 1e-12)
+    straight = np.concatenate([[False], (ways[1:] * ways[:-1]).sum(1) > _STRAIGHT, [False]])
+    at = np.concatenate([[0.0], np.cumsum(lengths)])
+    best = 1 + max(range(len(lengths) - 1), key=lambda i: lengths[i] + lengths[i + 1])
+    found, score = (best - 1, best, best + 1), _CLEARLY * min(lengths[best - 1], lengths[best])
+    count = len(points)
+    for first in range(count - 2):
+        for middle in range(first + 1, count - 1):
+            for last in range(middle + 1, count):
+                inner = [*range(first + 1, middle), *range(middle + 1, last)]
+                if not inner or not straight[inner].all():
+                    continue
+                shorter = min(at[middle] - at[first], at[last] - at[middle]) * _PER_CUT ** len(inner)
+                if shorter > score:
+                    found, score = (first, middle, last), shorter
+    return found
+
+
+def match_twins(parts: Sequence[LimbParts], P: Float[ndarray, "joints 3"]) -> tuple[LimbParts, ...]:
+    """Limbs whose twins are split elsewhere are split as the twin with fewer joints: a hand may hold a sword."""
+    size = float(np.ptp(P, axis=0).max())
+    done = list(parts)
+    for i, one in enumerate(parts):
+        key = one.limb.kind, one.limb.rank
+        twin = next((p for p in parts if (p.limb.kind, p.limb.rank) == key and p.limb.side != one.limb.side), None)
+        if twin is None or len(twin.limb.joints) >= len(one.limb.joints) or twin.root == twin.middle:
+            continue
+        chain = list(one.limb.joints)
+        wanted = P[[twin.root, twin.middle, twin.end]] * [-1.0, 1.0, 1.0] + [2 * float(P[0, 0]), 0.0, 0.0]
+        far = np.linalg.norm(P[chain][None] - wanted[:, None], axis=-1)
+        first, middle, last = far.argmin(1).tolist()
+        if first < middle < last and float(far.min(1).max()) < _LIKE * size:
+            done[i] = _parts(one.limb, chain, first, middle, last, P)
+    return tuple(done)
 
 
 def _joined(name: str) -> set[str]:

@@ -14,15 +14,17 @@ from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
     LimbMotion,
     LimbTrack,
+    MiddlePart,
     canonical_direction,
     canonical_turn,
+    chain_centres,
     limb_bones,
-    pelvis_height,
-    trunk_of,
+    middle_parts,
+    to_metres,
     yaw,
 )
 from jigdoll.rig.retarget.match import Follow, match_limbs
-from jigdoll.rig.retarget.turns import blend_turns, chain_places, interpolate_turns, shortest_turns
+from jigdoll.rig.retarget.turns import blend_turns, interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
 STRIDE = 0.5
@@ -58,11 +60,13 @@ def _world_turns(
     R_rest = anatomy.T_rest[:, :3, :3]
     hub = anatomy.pelvis
     wanted: dict[int, ndarray] = {}
-    _spread(wanted, anatomy, trunk_of(anatomy), lm.trunk)
-    if anatomy.neck:
-        _spread(wanted, anatomy, anatomy.neck, lm.trunk[:, -1:] if lm.neck is None else lm.neck)
-    if anatomy.tail:
-        _spread(wanted, anatomy, anatomy.tail, lm.root[:, None] if lm.tail is None else lm.tail)
+    stations: dict[MiddlePart, ndarray] = {
+        "trunk": lm.trunk,
+        "neck": lm.trunk[:, -1:] if lm.neck is None else lm.neck,
+        "tail": lm.root[:, None] if lm.tail is None else lm.tail,
+    }
+    for part, chain in middle_parts(anatomy).items():
+        _spread(wanted, anatomy, chain, stations[part], lm.centres.get(part))
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
     other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
@@ -76,9 +80,7 @@ def _world_turns(
             world[:, joint] = H @ wanted[joint]
         else:
             world[:, joint] = world[:, parent] @ (R_rest[parent].T @ R_rest[joint])
-    unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
-    root = lm.place * unit
-    root[:, 1] = lm.place[:, 1] * pelvis_height(anatomy)
+    root = to_metres(anatomy, lm.place, grounded=lm.grounded)
     root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
     return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
 
@@ -110,11 +112,15 @@ def _step_by_feet(
 
 
 def _spread(
-    wanted: dict[int, ndarray], anatomy: Anatomy, chain: tuple[int, ...], stations: Float[ndarray, "frames n 3 3"]
+    wanted: dict[int, ndarray],
+    anatomy: Anatomy,
+    chain: tuple[int, ...],
+    stations: Float[ndarray, "frames n 3 3"],
+    theirs: Float[ndarray, " joints"] | None,
 ) -> None:
-    """Put the turns of the middle line's stations on the joints of a chain."""
-    along = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), along)
+    """Put the turns of the middle line's stations on the joints of a chain: joint by joint where it has as many."""
+    centres = theirs if theirs is not None and len(theirs) == len(chain) else chain_centres(anatomy, chain)
+    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), centres)
     for i, joint in enumerate(chain):
         wanted[joint] = turns[:, i] @ anatomy.R_neutral[joint]
 
