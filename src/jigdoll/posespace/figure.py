@@ -37,15 +37,13 @@ BODY_KINDS: tuple[BodyKind, ...] = (
 STATIONS = 8
 """The most stations that a part has."""
 CHANNELS = 6 * STATIONS + 4
-"""Per part and frame: two columns of each station's turn; the trunk's four root channels, or a limb's end and contact."""
+"""Per part and frame: two columns of each station's turn; the trunk's root channels, or a limb's end and contact."""
 PART_FEATURES = 56
 BODY_FEATURES = len(BODY_KINDS) + 12
 MOST_PARTS = 24
 """A body with more parts is simplified: its last limbs stay relaxed."""
-HEAD = 0.25
-"""How far a head reaches beyond its last joint [leg lengths]: tells where it looks."""
 SHORT = 0.3
-"""Columns of a turn that are shorter than this are taken as they are: an estimate between far turns has no direction."""
+"""Columns of a turn shorter than this are taken as they are: an estimate between far turns has no direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +112,13 @@ def figure_of(anatomy: Anatomy) -> Figure:
     mirrored = np.array([False] * len(chains) + [p.limb.side == "right" for p in parts])
     bones[mirrored, :, 0] *= -1
     attach[mirrored, 0] *= -1
-    length = np.array([np.linalg.norm(b, axis=1).sum() for b in bones[: len(chains)]] + [p.length / unit for p in parts])
+    length = np.array(
+        [np.linalg.norm(b, axis=1).sum() for b in bones[: len(chains)]] + [p.length / unit for p in parts]
+    )
     limbs = tuple(Limb(p.limb.kind, p.limb.side, p.limb.rank, ()) for p in parts)
-    flesh = np.array([_flesh(anatomy, joints) for joints in (*(c for _, c, _ in chains), *(p.limb.joints for p in parts))])
+    flesh = np.array(
+        [_flesh(anatomy, joints) for joints in (*(c for _, c, _ in chains), *(p.limb.joints for p in parts))]
+    )
     return Figure(
         kind=anatomy.kind,
         kinds=kinds,  # pyright: ignore[reportArgumentType]
@@ -285,7 +287,7 @@ def stack_figures(figures: Sequence[Figure]) -> Sticks:
         return torch.from_numpy(out)
 
     return Sticks(
-        kinds=padded([np.array([KINDS.index(kind) for kind in f.kinds]) for f in figures], -1).long(),
+        kinds=padded([np.array([KINDS.index(kind) for kind in f.kinds]) for f in figures], -1.0).long(),
         has=padded([f.has for f in figures]).bool(),
         bones=padded([f.bones for f in figures]),
         attach=padded([f.attach for f in figures]),
@@ -312,7 +314,7 @@ def stick_turns(values: Float[Tensor, "batch parts frames channels"]) -> Float[T
     return torch.stack(turns, -3)
 
 
-def pelvis_heights(sticks: Sticks, root: Float[Tensor, "batch *frames"]) -> Float[Tensor, "batch *frames"]:
+def pelvis_heights(sticks: Sticks, root: Float[Tensor, " batch *frames"]) -> Float[Tensor, " batch *frames"]:
     """The pelvis' height over the ground [leg lengths] from the root's height channel."""
     shape = (-1, *[1] * (root.ndim - 1))
     return sticks.hip.view(shape) + (root - 1) * sticks.rise.view(shape)

@@ -78,7 +78,7 @@ def _robust(gap: Tensor) -> Tensor:
 
 
 def body_size(sticks: Sticks) -> Float[Tensor, " batch"]:
-    """The square of a body's largest part, at least of a leg: wings and tails of short-legged bodies are many legs long."""
+    """The square of a body's largest part, at least of a leg: wings of short-legged bodies are many legs long."""
     return sticks.bones.norm(dim=-1).sum(-1).amax(-1).clamp_min(1.0).square()
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jigdoll.errors import RigError
 from jigdoll.kinematics import forward
-from jigdoll.posespace.figure import CHANNELS, STATIONS, Figure, figure_of
+from jigdoll.posespace.figure import STATIONS, Figure, figure_of
 from jigdoll.posespace.layout import CONTACT, EXTRA, RATE, STANDS, STILL, pack, unpack
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget.decode import decode

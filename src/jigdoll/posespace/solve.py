@@ -145,9 +145,7 @@ def _given(body: Body, start: Tensor, ends: Tensor, counts: Tensor) -> Given:
     return Given(start, none, none, seen[:, None], counts[:, None])
 
 
-def place_like(
-    body: Body, clip: Float[Tensor, "parts frames channels"], pelvis: np.ndarray, heading: float
-) -> Pose:
+def place_like(body: Body, clip: Float[Tensor, "parts frames channels"], pelvis: np.ndarray, heading: float) -> Pose:
     """A single pose on the joints, its pelvis over this place and facing this way."""
     motion = to_motion(body, clip.numpy(), lock=False)
     pose = motion.pose[0]
