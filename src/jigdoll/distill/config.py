@@ -152,7 +152,7 @@ DRAFT_LEVELS = 0.6
 DRAFT_WEIGHTS: dict[str, float] = {
     "ground": 3000.0,
     "contact": 400.0,
-    "near": 10.0,
+    "near": 300.0,
     "limits": 1000.0,
     "collision": 1000.0,
     "naturalness": 1.0,
