@@ -15,6 +15,7 @@ of the reference's, the word of two referees (pictures: `benchmarks/classifier.p
 the prior itself prefers it to unnatural motion, and CPU seconds of everything after the file is open.
 """
 
+import importlib
 import json as json_module
 import time
 import warnings
@@ -48,6 +49,7 @@ from jigdoll.memory.segments import open_memory
 from jigdoll.motion import resample
 from jigdoll.pipeline import preference
 from jigdoll.prior.pocket.prior import open_pocket
+from jigdoll.protocols import PoseModel
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent, to_reparented
@@ -156,13 +158,30 @@ def ways(case: Case, options: Options) -> Iterator[tuple[str, Callable[[], Motio
         made = distill(make_scene(anatomy, words, prior, settings, draft=remembered()))
         return foot_lock(anatomy, made.motion)
 
+    model = pose_model()
+
+    def imagined() -> Motion:
+        assert model is not None
+        return foot_lock(anatomy, model.draft(read(case.prompt), anatomy, seconds=SECONDS, fps=FPS))
+
     yield "rest pose", lambda: replace(case.truth, pose=rest_pose(anatomy.skeleton, frames=len(case.truth)))
     yield "memory", remembered
+    if model is not None:
+        yield "pose space", imagined
     yield "losses", lambda: from_rest(silent)
     for steps in REST_STEPS[:1] if options.quick else REST_STEPS:
         yield f"rest {steps}", lambda steps=steps: from_rest(replace(asked, iterations=steps))
     for steps in DRAFT_STEPS[:2] if options.quick else DRAFT_STEPS:
         yield f"draft {steps}", lambda steps=steps: from_draft(replace(asked, iterations=steps))
+
+
+def pose_model() -> PoseModel | None:
+    """The pose space, where one is installed with its weights."""
+    try:
+        weights = importlib.import_module("jigdoll.posespace.weights")
+    except ImportError:
+        return None
+    return weights.open_space() if weights.has_weights() else None
 
 
 def measure(case: Case, way: str, motion: Motion, scene: Scene, seconds: float) -> Row:

@@ -23,7 +23,7 @@ from jigdoll.types import Pose
 from jigdoll.validators.skin import depth_below_ground
 
 Naturalness = Callable[[Pose], Tensor]
-"""How natural each pose of a clip is; higher is better, differentiable (a `PoseModel`'s score)."""
+"""How far each pose of a clip is from what is natural, 0 at best; differentiable (the score of a `PoseModel`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,8 @@ def collision(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
 
 
 def naturalness(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
-    """Poses are natural: minus the mean score of a pose model, where there is one."""
-    return clip.points.sum() * 0 if clip.score is None else -clip.score(clip.pose).mean()
+    """Poses are natural: the mean score of a pose model, where there is one."""
+    return clip.points.sum() * 0 if clip.score is None else clip.score(clip.pose).mean()
 
 
 def loop(body: Body, clip: PosedClip) -> Float[Tensor, ""]:

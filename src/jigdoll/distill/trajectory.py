@@ -119,7 +119,7 @@ def make_trajectory(
     scales = _scales(anatomy, stiffness=stiffness, arms=arms, sideways=sideways)
     for limb in anatomy.limbs:
         if draft is not None and limb.side == "middle":
-            scales[list(limb.joints)] /= len(limb.joints)  # what turns at each of eight tail bones turns its tip eightfold
+            scales[list(limb.joints)] /= len(limb.joints)  # a turn at each of eight tail bones turns its tip eightfold
     scales[0] = root_turn
     scales[-1] = root_move * anatomy.leg_length
     seconds = (frames - 1) / fps if seconds is None else seconds
