@@ -43,7 +43,8 @@ from jigdoll.rig.reparent import Reparented, reparent, to_reparented
 from jigdoll.rig.retarget import decode, encode
 from jigdoll.rig.retarget.decode import stances
 from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import LimbMotion, feet_of, heading_of, yaw
+from jigdoll.rig.retarget.limb_motion import LimbMotion, heading_of, yaw
+from jigdoll.rig.retarget.standing import feet_of
 from jigdoll.rig.retarget.turns import from_rotvec
 from jigdoll.types import Motion, Pose, RiggedAsset
 

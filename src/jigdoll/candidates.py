@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jigdoll.judge.grade import graded
 from jigdoll.judge.naturalness import Naturalness
@@ -36,6 +37,17 @@ class Candidate:
         """How natural it looks."""
         assert self.verdict.natural is not None
         return self.verdict.natural
+
+    def facts(self) -> dict[str, Any]:
+        """What a report says of it."""
+        faults = [fault.message for fault in self.natural.faults]
+        return {
+            "origin": self.origin,
+            "seed": self.seed,
+            "fit": self.fit,
+            "grade": self.natural.grade,
+            "faults": faults,
+        }
 
     @property
     def score(self) -> float:

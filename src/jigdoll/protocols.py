@@ -1,13 +1,24 @@
 """The sockets: what can be swapped. You import the implementation that you plug in; there is no registry."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.types import Camera, Gaussians, PriorDefaults, Rendering, Request, RiggedAsset
+from jigdoll.types import (
+    Camera,
+    Gaussians,
+    Job,
+    Motion,
+    Outcome,
+    Pose,
+    PriorDefaults,
+    Rendering,
+    Request,
+    RiggedAsset,
+)
 
 
 @runtime_checkable
@@ -132,4 +143,66 @@ class TextEncoder(Protocol):
 
     def __call__(self, phrases: Sequence[str]) -> Float[Tensor, "phrases width"]:
         """One unit vector per phrase; the same phrase gives the same vector alone or among others."""
+        ...
+
+
+@runtime_checkable
+class PoseModel(Protocol):
+    """Knows which poses and clips a body makes; `anatomy` is the `rig.anatomy.Anatomy` of a working copy."""
+
+    def sample(self, anatomy: Any, *, words: str | None = None, count: int = 1, seed: int = 0) -> Pose:
+        """So many poses, free or by words; the same seed gives the same poses."""
+        ...
+
+    def draft(
+        self, request: Request, anatomy: Any, *, seconds: float | None = None, fps: float = 30.0, seed: int = 0
+    ) -> Motion:
+        """A clip of what is asked for."""
+        ...
+
+    def project(self, anatomy: Any, motion: Motion, *, strength: float = 0.3, seed: int = 0) -> Motion:
+        """The nearest clip that the model finds natural, with as many frames; strength 0 keeps most, 1 nothing."""
+        ...
+
+    def score(self, anatomy: Any, pose: Pose) -> Float[Tensor, " frames"]:
+        """How far each pose is from what is natural, 0 at best; differentiable in the rotations."""
+
+
+@runtime_checkable
+class JobHandle(Protocol):
+    """A job that was given to a runner."""
+
+    @property
+    def job(self) -> Job:
+        """What was submitted; its results are in `job.folder` once it is done."""
+        ...
+
+    def progress(self) -> tuple[float, str]:
+        """The last that the job said: how much is done, 0..1, and what it is at."""
+        ...
+
+    def outcome(self, timeout: float = 0.0) -> Outcome | None:
+        """How it ended, None if it has not after so many seconds."""
+        ...
+
+    def cancel(self) -> None:
+        """End it, running or not; it ends as cancelled, unless it was done before."""
+        ...
+
+
+@runtime_checkable
+class JobRunner(Protocol):
+    """Carries out jobs, each in a process of its own: one that dies, hangs or eats all memory harms no other."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs of one processor run at the same time."""
+        ...
+
+    def submit(self, job: Job) -> JobHandle:
+        """Queue a job; one that no machine here could ever hold ends as failed and says so."""
+        ...
+
+    def close(self) -> None:
+        """Cancel what is left and end all processes."""
         ...

@@ -11,14 +11,14 @@ import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import jigdoll
 from jigdoll.errors import JigdollError
-from jigdoll.formats.files import write_bytes
+from jigdoll.formats.files import is_temporary, write_bytes
 from jigdoll.formats.json_text import json_text
 
 PROGRESS_SECONDS = 2.0
@@ -59,7 +59,7 @@ def open_run(folder: Path | str, request: Mapping[str, Any], *, free: Collection
     if folder.exists() and not folder.is_dir():
         raise JigdollError(f"{folder}: this is a file; name a folder for the run")
     if not (folder / "config.json").exists() and folder.is_dir() and any(folder.iterdir()):
-        strangers = [path.name for path in folder.iterdir() if path.name not in (".lock",)]
+        strangers = [path.name for path in folder.iterdir() if path.name != ".lock" and not is_temporary(path)]
         if strangers:
             raise JigdollError(
                 f"{folder}: this folder holds other things ({', '.join(sorted(strangers)[:3])}); name an empty one"
@@ -72,6 +72,7 @@ def open_run(folder: Path | str, request: Mapping[str, Any], *, free: Collection
         fresh = not (folder / "config.json").exists()
         if not fresh:
             _refuse_another(folder, wanted, free)
+        _sweep(folder)
         run = Run(folder, fresh)
         run.write_json("config.json", {"jigdoll": jigdoll.__version__, "request": wanted})
         yield run
@@ -91,6 +92,17 @@ def read_request(folder: Path | str) -> dict[str, Any]:
     return request
 
 
+def wait_until_free(folder: Path, seconds: float) -> None:
+    """Wait for a process that is just being ended to let go of a folder; after so many seconds, wait no more."""
+    until = time.monotonic() + seconds
+    while (folder / ".lock").is_file() and time.monotonic() < until:
+        try:
+            with _locked(folder):
+                return
+        except JigdollError:
+            time.sleep(0.1)
+
+
 class ProgressFile:
     """Keeps `progress.json` up to date, but not more often than anybody could read it."""
 
@@ -103,6 +115,14 @@ class ProgressFile:
         if now or clock - self._written >= PROGRESS_SECONDS:
             self._written = clock
             self._run.write_json("progress.json", content)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a kill left half written; we hold the folder, so nobody is at it."""
+    for path in (*folder.glob(".*"), *folder.glob("previews/.*")):
+        if is_temporary(path):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _refuse_another(folder: Path, wanted: Mapping[str, Any], free: Collection[str]) -> None:

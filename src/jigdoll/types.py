@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -360,3 +360,41 @@ class PriorDefaults:
     """Steps that a motion from rest takes."""
     actions: frozenset[str] | None = None
     """The rows of `language.actions` that it was trained on; None where it may know any."""
+
+
+JobVerb = Literal["animate", "rig", "track", "render", "retarget"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One request that a runner carries out apart: a verb with its options, a folder of its own, what it may take."""
+
+    name: str
+    """Of the job, and of its folder."""
+    verb: JobVerb
+    options: Mapping[str, Any]
+    """The verb's own (`jobs.verbs`), as JSON holds them."""
+    folder: Path
+    """Where its results go."""
+    mark: str
+    """Of all that is asked, the content of the files that are named included: another mark is another job."""
+    cpus: float = 1.0
+    gpus: float = 0.0
+    limit: float | None = None
+    """Longest time on the clock [s]."""
+    retries: int = 1
+    """How often it is started again after its process died or took too long."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended."""
+
+    state: Literal["done", "failed", "died", "late", "cancelled"]
+    """Died: its process ended before it did. Late: beyond its limit. Failed: it said itself why it cannot be done."""
+    reason: str = ""
+    """One line for a person, where it is not done."""
+    seconds: float = 0.0
+    """On the clock, from its start [s]."""
+    cpu_seconds: float = 0.0
+    """Processor time of the job itself, where it lived to tell."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from jigdoll.kinematics import make_skeleton, rest_pose
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import axis_angle_to_quaternion, quaternion_multiply, rotvec_to_quaternion
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent, to_reparented

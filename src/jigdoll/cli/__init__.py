@@ -7,9 +7,20 @@ from collections.abc import Callable
 import tyro
 
 from jigdoll.cli.animate import animate
+from jigdoll.cli.batch import batch
 from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
+from jigdoll.cli.pose import (
+    pose_check,
+    pose_draft,
+    pose_inbetween,
+    pose_project,
+    pose_sample,
+    pose_solve,
+    pose_train,
+    pose_walk,
+)
 from jigdoll.cli.prior import prior, prior_info, prior_sample
 from jigdoll.cli.read import read
 from jigdoll.cli.retarget import retarget
@@ -70,11 +81,22 @@ VERBS: dict[str, Callable[..., None]] = {
     "splat": splat,
     "judge": judge,
     "track": track,
+    "batch": batch,
     "prior": prior,
     "zoo": zoo,
     "doctor": doctor,
 }
 GROUPS: dict[str, dict[str, Callable[..., None]]] = {
+    "pose": {
+        "sample": pose_sample,
+        "solve": pose_solve,
+        "inbetween": pose_inbetween,
+        "walk": pose_walk,
+        "draft": pose_draft,
+        "project": pose_project,
+        "check": pose_check,
+        "train": pose_train,
+    },
     "prior": {"info": prior_info, "sample": prior_sample},
     "zoo": {"list": zoo_list, "make": zoo_make, "sheet": zoo_sheet},
 }

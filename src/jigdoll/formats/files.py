@@ -1,6 +1,7 @@
 """Files at the border: bounded reading, writing that never leaves half a file, paths that stay in their folder."""
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,6 +57,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether the path is one that `atomic_write` gave: after a kill it may be left over."""
+    return re.fullmatch(r"\..{0,40}-[0-9a-f]{12}(\.\w*)?", path.name) is not None
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:

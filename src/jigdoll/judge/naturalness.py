@@ -105,7 +105,7 @@ def naturalness(
         *_other_action(heard, asked, accepted),
     ]
     typical = float(np.median(close)) if of_action and np.isfinite(close).all() else -1.0
-    if typical > STRANGE:
+    if asked and typical > STRANGE:
         wrong.append(Fault("strange", f"poses are {typical:.0f} degrees per bone from any real {asked[0]}", 0.2))
     grade = float(np.prod([1 - fault.cost for fault in wrong]))
     if typical >= 0:

@@ -22,7 +22,8 @@ from jigdoll.judge.table import leg_label, pair_label, rows_of
 from jigdoll.judge.verdict import Verdict, judge
 from jigdoll.protocols import Progress, quiet
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip_in_pieces
-from jigdoll.rig.limits import compound_angles, with_default_limits
+from jigdoll.rig.limits import compound_angles
+from jigdoll.rig.reparent import to_reparented
 from jigdoll.types import Motion, RiggedAsset
 
 LEFT, RIGHT = "var(--left)", "var(--right)"
@@ -211,11 +212,12 @@ def _swing_block(verdict: Verdict) -> str:
 
 def _angles_block(asset: RiggedAsset, motion: Motion) -> str:
     """Bend of the joints of every limb."""
-    skeleton = with_default_limits(asset.skeleton) if len(asset.skeleton) > 1 else asset.skeleton
-    angles = np.degrees(compound_angles(skeleton, motion.pose).detach().double().numpy()[..., 0])
+    body = study(asset)
+    skeleton, pose = body.anatomy.skeleton, to_reparented(body.work, motion).pose
+    angles = np.degrees(compound_angles(skeleton, pose).detach().double().numpy()[..., 0])
     angles = np.degrees(np.unwrap(np.radians(angles), axis=0))
     charts = []
-    for limb in study(asset).limbs:
+    for limb in body.anatomy.limbs:
         moving = [j for j in limb.joints if np.ptp(angles[:, j]) > 1.0]
         if not moving:
             continue

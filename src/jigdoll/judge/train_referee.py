@@ -8,6 +8,7 @@ It learns from rows of the split `train` and is held to the actors and rigs of `
 the square root of its clips, and so does each rig in it. Minutes on one core.
 """
 
+import copy
 import json
 import sys
 import time
@@ -45,6 +46,8 @@ class TrainConfig:
     rate: float = 2e-3
     width: int = 96
     layers: int = 4
+    average: float = 0.998
+    """How slowly the weights that are kept follow those that learn."""
     seed: int = 0
 
 
@@ -94,8 +97,7 @@ def drawn(clip: Clip, generator: np.random.Generator) -> Float[ndarray, "frames 
     values = values[left] * (1 - (at - left))[:, None] + values[left + 1] * (at - left)[:, None]
     first = int(generator.integers(max(len(values) - WINDOW, 0) + 1))
     values = values[first : first + WINDOW]
-    moving = CHANNELS - clip.values[0].shape[1] + values.shape[1]
-    noise = generator.normal(0, 0.03, (1, moving)) + generator.normal(0, 0.01, values.shape)
+    noise = generator.normal(0, 0.03, (1, CHANNELS)) + generator.normal(0, 0.01, values.shape)
     return (values + noise).astype(np.float32)
 
 
@@ -132,9 +134,7 @@ def main(config: TrainConfig) -> None:
     held = [clip for clip in clips if clip.split != "train" and clip.action in actions]
     share = shares(train, actions)
     referee = Referee(RefereeConfig(actions, config.width, config.layers))
-    average = torch.optim.swa_utils.AveragedModel(
-        referee, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.998)
-    )
+    average = copy.deepcopy(referee).eval()
     optimizer = torch.optim.AdamW(referee.parameters(), config.rate, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, config.steps, pct_start=0.05)
     began, log = time.time(), []
@@ -147,17 +147,19 @@ def main(config: TrainConfig) -> None:
         loss.backward()
         optimizer.step()
         schedule.step()
-        average.update_parameters(referee)
+        with torch.no_grad():
+            for slow, fast in zip(average.parameters(), referee.parameters(), strict=True):
+                slow.lerp_(fast, 1 - config.average)
         if (step + 1) % 500 == 0:
-            right = named_rightly(average.module.eval(), held)
+            right = named_rightly(average, held)
             log.append({"step": step + 1, "loss": round(float(loss), 3), "held_out": round(float(right.mean()), 3)})
             sys.stdout.write(f"{log[-1]} {time.time() - began:.0f} s\n")
             sys.stdout.flush()
     config.out.parent.mkdir(parents=True, exist_ok=True)
     about = {"config": json.dumps(asdict(referee.config)), "log": json.dumps(log), "clips": str(len(train))}
     about["seed"] = str(config.seed)
-    save_file({key: value.half().contiguous() for key, value in average.module.state_dict().items()}, config.out, about)
-    _report(average.module.eval(), held)
+    save_file({key: value.half().contiguous() for key, value in average.state_dict().items()}, config.out, about)
+    _report(average, held)
 
 
 def _report(referee: Referee, held: list[Clip]) -> None:

@@ -46,6 +46,12 @@ class Words:
     """How usual it is for its kind of body and action, 0 to 1."""
     source: str
     licence: str
+    style: tuple[str, ...] = ()
+    """In which manner: drunk, sad, like a robot ..."""
+    turn: float = 0.0
+    """How far it turns to the left on the whole [rad]."""
+    own: bool = False
+    """Whether it is of the user's own library."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +96,7 @@ class Memory:
             if header.get("version") != VERSION or len(rows) != len(self.vectors):
                 raise ValueError("another version")
             names = set(Words.__dataclass_fields__)
-            self.words = [Words(**{k: v for k, v in row.items() if k in names}) for row in rows]
+            self.words = [Words(**{k: tuple(v) if k == "style" else v for k, v in row.items() if k in names}) for row in rows]
         except (SafetensorError, ValueError, TypeError, KeyError) as error:
             raise FileFormatError(f"{path.name}: this is not a memory of motion ({error})") from error
         self._rows = rows

@@ -223,7 +223,7 @@ def find_stable_step(
     stiffness = Stiffness(friction=config.friction)
     for halving in range(HALVINGS + 1):
         gains = choose_gains(bodies, 1 / (reference.fps * substeps), stiffness)
-        gains = stabilised(bodies, gains, reference.T_world_body[[0, len(reference) // 2]], ground=config.ground)
+        gains = stabilised(bodies, gains, reference.T_world_body[:: max(1, len(reference) // 4)], ground=config.ground)
         short = cut(reference, 0, min(len(reference), config.window + 1))
         window = Window(short, bodies, gains, substeps, config, make_engine)
         if window.stays_finite():

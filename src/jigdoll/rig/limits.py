@@ -45,7 +45,7 @@ _STRAIGHT, _FLEXED = 2.0, 150.0
 _BENT = 0.06
 """Below this sine of its angle a hinge is straight at rest and the anatomy, not the geometry, says how it folds."""
 # Bend, swing and twist in degrees. A hinge's own bend comes from how far it is folded at rest.
-_DEGREES: dict[Role, tuple[tuple[float, float], tuple[float, float], tuple[float, float]]] = {
+DEGREES: dict[Role, tuple[tuple[float, float], tuple[float, float], tuple[float, float]]] = {
     "root": ((-180, 180), (-180, 180), (-180, 180)),
     "spine": ((-30, 30), (-30, 30), (-25, 25)),
     "neck": ((-50, 50), (-45, 45), (-35, 35)),
@@ -129,14 +129,19 @@ def default_limits(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Float[Tensor,
     right = {joint for limb in limbs if limb.side == "right" for joint in limb.joints}
     limits = torch.zeros(len(skeleton), 3, 2, dtype=torch.float64)
     for joint, role in enumerate(roles):
-        degrees = torch.tensor(_DEGREES[role], dtype=torch.float64)
+        degrees = torch.tensor(DEGREES[role], dtype=torch.float64)
         if role in HINGES:
             rest = math.degrees(_folded(skeleton, P, joint))
-            degrees[0] = torch.tensor([_STRAIGHT - max(rest, _STRAIGHT), _FLEXED - rest])
+            degrees[0] = hinge_bounds(rest)
         if joint in right:
             degrees[1:] = 0.0 - degrees[1:].flip(-1)
         limits[joint] = degrees.deg2rad()
     return limits.to(skeleton.T_parent_joint.dtype)
+
+
+def hinge_bounds(rest: float) -> Float[Tensor, "2"]:
+    """How far a hinge that is folded by `rest` [degrees] opens and folds from there [degrees]."""
+    return torch.tensor([_STRAIGHT - max(rest, _STRAIGHT), _FLEXED - rest], dtype=torch.float64)
 
 
 def compound_angles(skeleton: Skeleton, pose: Pose) -> Float[Tensor, "*batch joints 3"]:

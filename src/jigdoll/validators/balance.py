@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.math.constants import GRAVITY
+from jigdoll.math import GRAVITY
 from jigdoll.math.transforms import apply
 from jigdoll.validators.body import PosedBody, ValidatedBody
 

@@ -281,16 +281,24 @@ def _related(
     radii: Float[ndarray, "bones knots"],
 ) -> Bool[ndarray, "points bones"]:
     """Which skin belongs to the neighbourhood of which bone: next in the tree, or near along it."""
+    steps, way = tree_distances(skeleton, P)
+    thick = np.zeros(len(skeleton))
+    np.maximum.at(thick, bones, radii.max(1, initial=0.0))
+    near = way[np.ix_(owners, bones)] < KIN * (thick[owners][:, None] + thick[bones])
+    return near | (steps[np.ix_(owners, bones)] <= 1)
+
+
+def tree_distances(
+    skeleton: Skeleton, P: Float[ndarray, "joints 3"]
+) -> tuple[Int[ndarray, "joints joints"], Float[ndarray, "joints joints"]]:
+    """How many bones lie between two joints, and how long the way along them is [m]."""
     count = len(skeleton)
     steps, way = np.zeros((count, count), np.int64), np.zeros((count, count))
     for joint in range(1, count):
         parent = skeleton.parents[joint]
         steps[joint, :joint] = steps[:joint, joint] = steps[parent, :joint] + 1
         way[joint, :joint] = way[:joint, joint] = way[parent, :joint] + np.linalg.norm(P[joint] - P[parent])
-    thick = np.zeros(count)
-    np.maximum.at(thick, bones, radii.max(1, initial=0.0))
-    near = way[np.ix_(owners, bones)] < KIN * (thick[owners][:, None] + thick[bones])
-    return near | (steps[np.ix_(owners, bones)] <= 1)
+    return steps, way
 
 
 def _masses(

@@ -25,7 +25,7 @@ def read_markers(path: Path) -> Markers:
             isinstance(c, int | float) and not isinstance(c, bool) and math.isfinite(c) for c in point
         )
         if not numbers or len(point) != 3:
-            raise FileFormatError(f"{path}: the marker {name!r} needs three numbers, [x, y, z], not {point!r}")
+            raise FileFormatError(f"{path}: the marker {name!r} needs three numbers, [x, y, z], not {str(point)[:80]}")
         markers[name] = (float(point[0]), float(point[1]), float(point[2]))
     return markers
 

@@ -10,38 +10,48 @@ from numpy import ndarray
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.rig.anatomy import Anatomy, BodyKind, LimbParts
+from jigdoll.rig.retarget.details import Details, detail_joints, put_details
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
     LimbMotion,
     LimbTrack,
+    MiddlePart,
     canonical_direction,
     canonical_turn,
+    chain_centres,
     limb_bones,
-    pelvis_height,
-    trunk_of,
+    middle_parts,
+    to_metres,
     yaw,
 )
 from jigdoll.rig.retarget.match import Follow, match_limbs
-from jigdoll.rig.retarget.turns import blend_turns, chain_places, interpolate_turns, shortest_turns
+from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
+from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
 STRIDE = 0.5
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
-RELAXED = 0.12
-"""How far relaxed arms stand off the body [rad]."""
+BENT_AWAY = (0.2, 0.6)
+"""From how far below the hip on [limb lengths] a leg of one bone stands straight over the source's foot."""
 
 
 def decode(
-    limb_motion: LimbMotion, anatomy: Anatomy, *, lock: bool = True, mapping: Mapping[str, str] | None = None
+    limb_motion: LimbMotion,
+    anatomy: Anatomy,
+    *,
+    lock: bool = True,
+    mapping: Mapping[str, str] | None = None,
+    details: Details | None = None,
 ) -> Motion:
     """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand.
 
-    `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which.
+    `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which. `details` are what
+    limb space leaves out, for joints that have a namesake; fingers without one are relaxed.
     """
     if not len(limb_motion):
         raise RigError("the clip is empty; there is nothing to retarget")
     pairs = match_limbs(limb_motion, anatomy, mapping)
-    G, root = _world_turns(limb_motion, anatomy, pairs)
+    G, root = _world_turns(limb_motion, anatomy, pairs, _small_parts(anatomy, details))
     if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     if lock and anatomy.legs and limb_motion.grounded:
@@ -50,19 +60,21 @@ def decode(
 
 
 def _world_turns(
-    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None]
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], small: Mapping[int, ndarray]
 ) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
-    """World rotations of all joints, and the places of the root."""
+    """World rotations of all joints, and the places of the root; `small` parts turn since the joints before them."""
     skeleton, frames = anatomy.skeleton, len(lm)
     H = yaw(lm.heading)
     R_rest = anatomy.T_rest[:, :3, :3]
     hub = anatomy.pelvis
     wanted: dict[int, ndarray] = {}
-    _spread(wanted, anatomy, trunk_of(anatomy), lm.trunk)
-    if anatomy.neck:
-        _spread(wanted, anatomy, anatomy.neck, lm.trunk[:, -1:] if lm.neck is None else lm.neck)
-    if anatomy.tail:
-        _spread(wanted, anatomy, anatomy.tail, lm.root[:, None] if lm.tail is None else lm.tail)
+    stations: dict[MiddlePart, ndarray] = {
+        "trunk": lm.trunk,
+        "neck": lm.trunk[:, -1:] if lm.neck is None else lm.neck,
+        "tail": lm.root[:, None] if lm.tail is None else lm.tail,
+    }
+    for part, chain in middle_parts(anatomy).items():
+        _spread(wanted, anatomy, chain, stations[part], lm.centres.get(part))
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
     other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
@@ -75,12 +87,16 @@ def _world_turns(
         if joint in wanted:
             world[:, joint] = H @ wanted[joint]
         else:
-            world[:, joint] = world[:, parent] @ (R_rest[parent].T @ R_rest[joint])
-    unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
-    root = lm.place * unit
-    root[:, 1] = lm.place[:, 1] * pelvis_height(anatomy)
+            world[:, joint] = world[:, parent] @ R_rest[parent].T @ small.get(joint, np.eye(3)) @ R_rest[joint]
+    root = to_metres(anatomy, lm.place, grounded=lm.grounded)
     root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
     return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
+
+
+def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray]:
+    """Turns of fingers and other small parts since the joints before them: the source's, else relaxed fingers."""
+    shown = {} if details is None else put_details(details, anatomy, detail_joints(anatomy))
+    return relaxed_fingers(anatomy) | shown
 
 
 def sprawls(kind: BodyKind) -> bool:
@@ -110,11 +126,15 @@ def _step_by_feet(
 
 
 def _spread(
-    wanted: dict[int, ndarray], anatomy: Anatomy, chain: tuple[int, ...], stations: Float[ndarray, "frames n 3 3"]
+    wanted: dict[int, ndarray],
+    anatomy: Anatomy,
+    chain: tuple[int, ...],
+    stations: Float[ndarray, "frames n 3 3"],
+    theirs: Float[ndarray, " joints"] | None,
 ) -> None:
-    """Put the turns of the middle line's stations on the joints of a chain."""
-    along = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), along)
+    """Put the turns of the middle line's stations on the joints of a chain: joint by joint where it has as many."""
+    centres = theirs if theirs is not None and len(theirs) == len(chain) else chain_centres(anatomy, chain)
+    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), centres)
     for i, joint in enumerate(chain):
         wanted[joint] = turns[:, i] @ anatomy.R_neutral[joint]
 
@@ -125,8 +145,7 @@ def _limb_turns(
     """Put a limb's turns on its joints; a limb that the source lacks hangs or folds as is natural."""
     R_rest = anatomy.T_rest[:, :3, :3]
     if track is None:
-        if parts.limb.kind == "arm":
-            _relax(wanted, anatomy, parts, lm)
+        rest_limb(wanted, anatomy, parts, lm)
         return
     single = parts.root == parts.middle
     for station, bone in enumerate(limb_bones(parts)):
@@ -138,27 +157,24 @@ def _limb_turns(
         if _is_flat(rest) != _is_flat(track.rest[station]):
             turn, rest = turn @ track.rest[station].T, np.eye(3)
         if single and station == 1:  # one bone points where the whole limb of the source points
-            turn = shortest_turns(turn @ canonical_direction(parts.limb), track.end) @ turn
+            turn = shortest_turns(turn @ canonical_direction(parts.limb), _one_bone(parts, track)) @ turn
         wanted[joint] = turn @ rest.T @ R_rest[joint]
+
+
+def _one_bone(parts: LimbParts, track: LimbTrack) -> Float[ndarray, "frames 3"]:
+    """Where a limb of one bone points: a leg that cannot bend stands over the source's foot, it does not spread."""
+    if parts.limb.kind != "leg":
+        return track.end
+    flat = np.clip(np.linalg.norm(track.end[:, [0, 2]], axis=1), 0, 0.95)
+    stiff = np.stack([track.end[:, 0], -np.sqrt(1 - flat**2), track.end[:, 2]], -1)
+    low, high = BENT_AWAY
+    t = np.clip((-track.end[:, 1] - low) / (high - low), 0, 1)[:, None]
+    t = t * t * (3 - 2 * t)
+    return (1 - t) * track.end + t * stiff
 
 
 def _is_flat(rest: Float[ndarray, "3 3"]) -> bool:
     return bool(np.allclose(rest, np.eye(3)))
-
-
-def _relax(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: LimbMotion) -> None:
-    """Arms that hang at the sides, a little bent, with the chest."""
-    out = RELAXED if parts.limb.side == "left" else -RELAXED
-    hang = np.array([np.sin(out), -np.cos(out), 0.05])
-    chest = lm.trunk[:, -1]
-    upright = blend_turns(np.broadcast_to(np.eye(3), chest.shape), chest, np.full(len(chest), 0.5))
-    for station, bone in enumerate(limb_bones(parts)):
-        if bone is None or station not in (1, 2):
-            continue
-        rest = canonical_turn(anatomy, parts, station)
-        forward = hang + np.array([0.0, 0.0, 0.25 * (station - 1)])
-        turn = shortest_turns(canonical_direction(parts.limb)[None], forward[None])[0]
-        wanted[bone[0]] = upright @ turn @ rest.T @ anatomy.T_rest[bone[0], :3, :3]
 
 
 def stances(

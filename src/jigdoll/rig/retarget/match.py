@@ -8,11 +8,12 @@ import numpy as np
 from jigdoll.errors import RigError
 from jigdoll.rig.anatomy import Anatomy, LimbParts
 from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack
+from jigdoll.rig.retarget.natural import beats
 from jigdoll.types import Limb
 
 FOLLOWS = {"leg": ("leg",), "arm": ("arm", "wing"), "wing": ("wing",), "fin": ("fin", "wing")}
 """The kinds of limbs that a limb may follow, the best first."""
-NATURAL = {"arm": "hangs relaxed", "wing": "stays as at rest", "fin": "stays as at rest", "leg": "stays as at rest"}
+NATURAL = {"arm": "hangs relaxed", "wing": "is folded", "fin": "stays as at rest", "leg": "stays as at rest"}
 """What a limb does that has nobody to follow."""
 _MIRROR = np.diag([-1.0, 1.0, 1.0])
 
@@ -88,7 +89,8 @@ def report(limb_motion: LimbMotion, anatomy: Anatomy, mapping: Mapping[str, str]
     for i, follow in pairs.items():
         parts = anatomy.parts[i]
         if follow is None:
-            matches.append(Match(parts.name, None, NATURAL[parts.limb.kind]))
+            beating = parts.limb.kind == "wing" and beats(limb_motion)
+            matches.append(Match(parts.name, None, "beats" if beating else NATURAL[parts.limb.kind]))
         else:
             note = "mirrored" if follow.crossed else ""
             matches.append(Match(parts.name, _source_name(follow), note))

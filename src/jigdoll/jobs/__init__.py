@@ -1,0 +1,1 @@
+"""Many requests, one run folder each, carried out apart: read a table of jobs, run them, go on after a kill."""
