@@ -44,7 +44,7 @@ from jigdoll.judge import judge
 from jigdoll.kinematics import motion_to_world, rest_pose
 from jigdoll.language import read
 from jigdoll.language.encoder import open_encoder
-from jigdoll.memory.draft import draft
+from jigdoll.memory.draft import Directions, draft
 from jigdoll.memory.segments import open_memory
 from jigdoll.motion import resample
 from jigdoll.pipeline import preference
@@ -55,7 +55,8 @@ from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent, to_reparented
 from jigdoll.rig.retarget.decode import stances
 from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import encode, feet_of
+from jigdoll.rig.retarget.limb_motion import encode
+from jigdoll.rig.retarget.standing import feet_of
 from jigdoll.types import Motion
 from jigdoll.zoo.gaits import reference_motion
 from retarget import bones, directions, nearest
@@ -147,7 +148,7 @@ def ways(case: Case, options: Options) -> Iterator[tuple[str, Callable[[], Motio
     silent = replace(asked, guidance=replace(asked.guidance, scale=0.0))
 
     def remembered() -> Motion:
-        found = draft(open_memory(), read(case.prompt), anatomy, open_encoder(), seconds=SECONDS, fps=FPS)
+        found = draft(open_memory(), read(case.prompt), anatomy, open_encoder(), Directions(seconds=SECONDS, fps=FPS))
         return found.motion
 
     def from_rest(settings: AnimateOptions) -> Motion:
