@@ -224,13 +224,6 @@ def _ahead(way: Float[Tensor, "frames points 3"], clip: PosedClip) -> Float[Tens
     return torch.stack([cos * x - sin * z, y, sin * x + cos * z], -1)
 
 
-def foot_lift(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
-    """Each foot leaves the ground at some time: squared lack of height at its highest."""
-    if not body.legs:
-        return clip.points.sum() * 0
-    return (1 - clearance(body, clip).amax(0) / body.step_height).clamp_min(0).square().mean()
-
-
 def jerk(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
     """Nothing jerks: the mean squared jerk of all joints, in leg lengths per cubed radian of the stride."""
     points = clip.points
