@@ -21,6 +21,7 @@ from jigdoll.kinematics import forward
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, quaternion_to_rotvec
 from jigdoll.motion import close_loop, slice_motion
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
+from jigdoll.rig.limits import compound_angles
 from jigdoll.types import Motion, Pose
 from jigdoll.zoo.gaits import reference_clip
 
@@ -110,6 +111,24 @@ def test_feet_that_stand_in_the_draft_owe_it_and_swinging_ones_do_not(anatomy: A
         u = (0.1 / scene.body.pace) ** 2
         loss = losses.contact(scene.body, losses.PosedClip(values, pose, slide, scene.trajectory.fps, feet))
         torch.testing.assert_close(loss, torch.tensor(u / (1 + u) if pays else 0.0), rtol=1e-3, atol=1e-7)
+
+
+def test_a_joint_beyond_its_limit_pays_the_square_of_the_angle(scene: Scene) -> None:
+    values = curve_values(scene.trajectory, torch.zeros(scene.trajectory.shape))
+    skeleton = scene.trajectory.skeleton
+    joint = skeleton.names.index("left_hind_knee")
+    turns = values.turns.clone()
+    start = compound_angles(skeleton, values.start)[:, joint, 0]
+    turns[:, joint, 0] = skeleton.limits[joint, 0, 1] - start + 0.1
+    # The joint is a hinge: about its bend alone the angles add up.
+    start_pose = replace(values.start, rotations=values.start.rotations.clone())
+    start_pose.rotations[:, joint] = compound_to_quaternion(
+        torch.stack([start, 0 * start, 0 * start], -1), skeleton.axes[joint]
+    )
+    hinged = replace(values, turns=turns, start=start_pose)
+    pose = pose_of(scene.trajectory, hinged)
+    clip = losses.PosedClip(hinged, pose, forward(skeleton, pose), scene.trajectory.fps)
+    torch.testing.assert_close(losses.limits(scene.body, clip), torch.tensor(0.01), rtol=0.02, atol=0)
 
 
 def test_it_starts_at_the_draft_and_the_hold_weakens_with_the_noise(scene: Scene) -> None:

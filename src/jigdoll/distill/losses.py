@@ -18,7 +18,7 @@ from torch import Tensor
 from jigdoll.distill.body import Body, capsule_overlaps
 from jigdoll.distill.options import LossWeights
 from jigdoll.distill.trajectory import CurveValues
-from jigdoll.rig.limits import compound_angles, limit_penalty
+from jigdoll.rig.limits import clamp_pose
 from jigdoll.types import Pose
 from jigdoll.validators.skin import depth_below_ground
 
@@ -115,8 +115,14 @@ def near(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
 
 
 def limits(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
-    """Joints stay within their limits: squared excess [rad^2]. Without a draft they do by construction."""
-    return limit_penalty(body.skeleton, compound_angles(body.skeleton, clip.pose)).mean()
+    """Joints stay within their limits: the squared angle to where they would be [rad^2].
+
+    Without a draft they do by construction. Held to the clamped rotation and not to its angles, whose gradient is
+    infinite where a joint swings by a right angle.
+    """
+    rotations, within = clip.pose.rotations, clamp_pose(body.skeleton, clip.pose).rotations.detach()
+    beyond = (rotations.detach() != within).any(-1)
+    return (4 * (1 - (rotations * within).sum(-1).square()) * beyond).sum(-1).mean()
 
 
 def collision(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
