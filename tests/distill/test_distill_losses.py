@@ -174,14 +174,6 @@ def test_a_body_may_turn_with_its_path(anatomy: Anatomy) -> None:
     )
 
 
-def test_treading_asks_each_foot_to_leave_the_ground_once(trajectory: Trajectory, body: Body, glide: PosedClip) -> None:
-    torch.testing.assert_close(losses.foot_lift(body, glide), torch.tensor(1.0), rtol=1e-3, atol=1e-3)
-    up = torch.zeros(25)
-    up[12] = body.step_height * body.leg_length
-    hop = posed(trajectory, replace(glide.values, shift=glide.values.shift + up[:, None] * torch.eye(3)[1]))
-    assert float(losses.foot_lift(body, hop)) < 1e-3
-
-
 def test_nobody_need_stand_while_the_path_flies(trajectory: Trajectory, body: Body, glide: PosedClip) -> None:
     high = shifted(trajectory, glide, (0.0, 0.3, 0.0))
     assert float(losses.support(body, high)) > 0.01

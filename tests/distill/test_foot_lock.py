@@ -16,7 +16,8 @@ from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.limits import compound_angles
 from jigdoll.rig.retarget.decode import stances
 from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import encode, feet_of
+from jigdoll.rig.retarget.limb_motion import encode
+from jigdoll.rig.retarget.standing import feet_of
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, Pose, RiggedAsset
 from jigdoll.zoo.gaits import reference_clip

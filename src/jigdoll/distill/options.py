@@ -131,8 +131,6 @@ class LossWeights:
     """A foot that swings ahead is up, one that goes back is down."""
     alternation: float | None = None
     """Feet of a pair take turns."""
-    foot_lift: float | None = None
-    """Each foot leaves the ground at some time."""
     symmetry: float | None = None
     """The left does what the right does, mirrored and a share of a stride later."""
     jerk: float | None = None
