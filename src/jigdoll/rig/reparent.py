@@ -33,6 +33,7 @@ _CALM = ("idle", "bind", "t-pose", "tpose", "t_pose", "a-pose", "stand", "rest",
 """Clips that are likely to begin at rest, the likeliest first; no other clip may lend its first frame."""
 
 
+_COPY = "_is_a_working_copy"
 _CONTROLS = {"ik", "fk", "pole", "target", "ctrl", "control", "fake"}
 """Words for joints that an artist's tool poses others with."""
 
@@ -65,7 +66,18 @@ class _Tree:
 
 
 def reparent(asset: RiggedAsset) -> Reparented:
-    """The character as all verbs work on it; each change that matters to an artist is a RepairWarning."""
+    """The character as all verbs work on it; each change that matters to an artist is a RepairWarning.
+
+    A working copy is its own working copy, without a second look.
+    """
+    if _COPY in vars(asset):
+        return Reparented(asset, asset, tuple(range(len(asset.skeleton))), ())
+    made = _working_copy(asset)
+    vars(made.asset)[_COPY] = True
+    return made
+
+
+def _working_copy(asset: RiggedAsset) -> Reparented:
     flesh = flesh_of(asset)
     tree, repairs = _whole_tree(asset.skeleton, flesh)
     standing = None
@@ -74,7 +86,7 @@ def reparent(asset: RiggedAsset) -> Reparented:
         if standing is not None:
             repairs.append(f"the rest pose does not stand; it is the first frame of {standing.name!r} now")
     if repairs:
-        warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=2)
+        warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=3)
     plain = standing is None and tree.joints == tuple(range(len(asset.skeleton)))
     if plain and tree.parents == asset.skeleton.parents:
         skeleton = _with_limits(asset.skeleton, flesh.outline)
