@@ -212,7 +212,7 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
 
 
 def _whole_tail(tail: Sequence[int], skeleton: Skeleton, limbs: Sequence[Limb]) -> tuple[int, ...]:
-    """The tail without its bare tip, from where it leaves the trunk: half of a shark is called spine behind its fins."""
+    """The tail without its bare tip, from where it leaves the trunk: much of a shark is called spine."""
     found = [j for j in tail if skeleton.children[j]] or list(tail[:1])
     if not found:
         return ()

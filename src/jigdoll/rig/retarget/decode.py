@@ -10,7 +10,8 @@ from numpy import ndarray
 
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.rig.anatomy import Anatomy, BodyKind, LimbParts
+from jigdoll.rig.anatomy import Anatomy, BodyKind, Leg, LimbParts
+from jigdoll.rig.flesh import flesh_of
 from jigdoll.rig.retarget.details import Details, detail_joints, put_details, same_line, split_like
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
@@ -27,6 +28,7 @@ from jigdoll.rig.retarget.limb_motion import (
 )
 from jigdoll.rig.retarget.match import Follow, match_limbs, source_name
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
+from jigdoll.rig.retarget.touch import keep_touches, push_out
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
@@ -58,7 +60,12 @@ def decode(
     if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     if lock and anatomy.legs and limb_motion.grounded:
-        G, root = lock_feet(anatomy, G, root, stances(limb_motion, anatomy, pairs), limb_motion.fps)
+        standing = with_hands(anatomy, pairs)
+        G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
+    if details is not None and details.touches is not None:
+        partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        G = keep_touches(details.touches, anatomy, G, root, partners)
+    G = push_out(anatomy, G, root, limb_motion.fps)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
@@ -207,6 +214,25 @@ def _one_bone(parts: LimbParts, track: LimbTrack) -> Float[ndarray, "frames 3"]:
 
 def _is_flat(rest: Float[ndarray, "3 3"]) -> bool:
     return bool(np.allclose(rest, np.eye(3)))
+
+
+def with_hands(anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> Anatomy:
+    """The anatomy with arms among its legs whose hands stand on the ground: who crawls or turns a cartwheel."""
+    arms = [
+        anatomy.parts[i]
+        for i, follow in pairs.items()
+        if follow is not None and anatomy.parts[i].limb.kind == "arm" and long_runs(follow.track.contact).any()
+    ]
+    if not arms:
+        return anatomy
+    outline = flesh_of(anatomy.asset).outline.points
+    hands = []
+    for parts in arms:
+        joints = [parts.end, *parts.after]
+        points = [outline[j] if np.isfinite(outline[j]).all() else np.zeros((1, 3)) for j in joints]
+        carriers = np.repeat(joints, [len(p) for p in points])
+        hands.append(Leg(parts, (parts.end,), carriers, np.concatenate(points)))
+    return replace(anatomy, legs=(*anatomy.legs, *hands))
 
 
 def stances(

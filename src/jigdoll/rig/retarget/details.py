@@ -14,6 +14,7 @@ from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import Anatomy, LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
 from jigdoll.rig.retarget.limb_motion import MiddlePart, canonical_turn, heading_of, middle_parts, trunk_of, yaw
+from jigdoll.rig.retarget.touch import Touches, touches_of
 from jigdoll.rig.retarget.turns import nearest_turns
 from jigdoll.types import Motion
 
@@ -38,6 +39,8 @@ class Details:
     """Of each limb where along its chain its root, its middle and its end are, 0 to 1."""
     trunk_share: float
     """How much of the way along trunk and neck is the trunk."""
+    touches: Touches | None = None
+    """What the hands touch."""
 
 
 def details_of(anatomy: Anatomy, motion: Motion) -> Details:
@@ -55,7 +58,7 @@ def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     free = np.einsum("fba,fjbc->fjac", H, since)
     middle = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
     splits = {parts.name: _split(anatomy, parts) for parts in anatomy.parts}
-    return Details(turns, middle, splits, trunk_share(anatomy))
+    return Details(turns, middle, splits, trunk_share(anatomy), touches_of(anatomy, motion))
 
 
 def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> Anatomy:
