@@ -3,8 +3,8 @@
     python benchmarks/kill.py [--kills 20] [--quick] [--json FILE]
 
 Each verb runs undisturbed, twice, so that its kernels are compiled. Then it is started in a new folder, killed with all
-that it started after a random share of that time (by the clock), and started again. All files that it promises must have
-the same bytes as the undisturbed run's, and no half-written file may be left in a run folder.
+that it started after a random share of that time (by the clock), and started again. All files that it promises must
+have the same bytes as the undisturbed run's, and no half-written file may be left in a run folder.
 """
 
 import hashlib
