@@ -145,6 +145,17 @@ def test_a_stride_with_strong_overtones_keeps_its_own_frequency() -> None:
     assert stride_frequency(np.stack([kick, np.roll(kick, 12)]), 24.0) == pytest.approx(1.0, rel=0.03)
 
 
+def test_a_body_is_measured_once_for_the_judge_and_everyone_else() -> None:
+    from jigdoll import zoo
+    from jigdoll.judge.anatomy import study
+    from jigdoll.rig.anatomy import anatomy_of
+    from jigdoll.rig.reparent import reparent
+
+    work = reparent(zoo.make("ant"))
+    anatomy = anatomy_of(work.asset)
+    assert study(work.asset).anatomy is anatomy and anatomy_of(work.asset) is anatomy
+
+
 def test_a_judged_character_is_not_kept_alive() -> None:
     import gc
     import weakref

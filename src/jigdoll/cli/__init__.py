@@ -60,20 +60,26 @@ def main() -> None:
 
 
 def doctor(*, as_json: Json = False) -> None:
-    """Check the installation: versions, optional parts, what each missing one would give."""
+    """Check the installation: versions, optional parts, and what is missing for each verb."""
     from rich.table import Table
 
-    from jigdoll.diagnosis import diagnose
+    from jigdoll.diagnosis import diagnose, diagnose_verbs
 
     findings = diagnose()
+    verbs = diagnose_verbs(findings, VERBS)
     table = Table("part", "state", "for")
     for finding in findings:
         color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
         state = f"[{color}]{finding['state']}[/] {escaped(finding['detail'])}"
         table.add_row(finding["part"], state, finding["purpose"])
+    works = Table("verb", "works", "without")
+    for line in verbs:
+        color = {"ok": "green", "partly": "yellow", "missing": "yellow", "broken": "red"}[line["state"]]
+        works.add_row(line["verb"], f"[{color}]{line['state']}[/]", escaped(line["detail"]))
     with answering(as_json) as answer:
-        answer.add({"parts": findings})
+        answer.add({"parts": findings, "verbs": verbs})
         answer.show(table)
+        answer.show(works)
     if any(finding["state"] == "broken" for finding in findings):
         sys.exit(1)
 

@@ -250,7 +250,9 @@ def pose_check(
     with answering(as_json) as answer:
         score = None if found.score is None else [round(v, 5) for v in found.score.tolist()]
         frames = {name: [round(v, 5) for v in values.tolist()] for name, values in found.validators.items()}
-        answer.add({"score": score, "validators": frames, "tolerances": {row.name: row.tolerance for row in VALIDATORS}})
+        answer.add(
+            {"score": score, "validators": frames, "tolerances": {row.name: row.tolerance for row in VALIDATORS}}
+        )
         answer.show(table)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jigdoll.judge.naturalness import Naturalness
 from jigdoll.judge.verdict import Verdict
 
 WORSE = 1.5
@@ -126,3 +127,16 @@ def leg_label(verdict: Verdict, name: str) -> str:
     count = len({leg.name.rsplit("_", 1)[1] for leg in verdict.legs})
     words = {1: ("",), 2: (" front", " hind")}.get(count, tuple(f" {i + 1}" for i in range(count)))
     return side + words[int(rank)]
+
+
+def natural_lines(natural: Naturalness) -> list[str]:
+    """How natural a clip looks, in words."""
+    lines = [f"looks natural to {natural.grade:.0%}"]
+    lines += [f"fault: {fault.message}" for fault in natural.faults]
+    if natural.action_distance >= 0:
+        lines.append(f"{natural.action_distance:.0f} degrees per bone from real clips of what was asked")
+    if natural.pose_distance >= 0:
+        nearest = "; ".join(natural.nearest)
+        lines.append(f"{natural.pose_distance:.0f} degrees per bone from any real pose; nearest: {nearest}")
+    heard = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in natural.heard)
+    return [*lines, f"the referee hears {heard}"]

@@ -78,7 +78,7 @@ def _robust(gap: Tensor) -> Tensor:
 
 
 def body_size(sticks: Sticks) -> Float[Tensor, " batch"]:
-    """The square of a body's largest part, at least of a leg: wings and tails of short-legged bodies are many legs long."""
+    """The square of a body's largest part, at least of a leg: wings of short-legged bodies are many legs long."""
     return sticks.bones.norm(dim=-1).sum(-1).amax(-1).clamp_min(1.0).square()
 
 
@@ -106,5 +106,5 @@ def ground_steps(
     x, y, z = places.ends[:, :, 1:].unbind(-1)
     turned = torch.stack([c * x + s * z, y, c * z - s * x], -1)
     rise = root[:, 1:, 2] - root[:, :-1, 2]
-    way = torch.stack([root[:, :-1, 0] / RATE, rise * sticks.hip[:, None], root[:, :-1, 1] / RATE], -1)
+    way = torch.stack([root[:, :-1, 0] / RATE, rise * sticks.rise[:, None], root[:, :-1, 1] / RATE], -1)
     return turned + way[:, None] - places.ends[:, :, :-1]

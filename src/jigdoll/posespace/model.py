@@ -94,9 +94,7 @@ class Block(nn.Module):
     ) -> Float[Tensor, "batch tokens width"]:
         a, b, c, d, e, f = self.steer(steer).float()[:, None].chunk(6, -1)
         y = F.layer_norm(x, x.shape[-1:]) * (1 + a) + b
-        query, key, value = (
-            p.unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in self.mix_in(y).chunk(3, -1)
-        )
+        query, key, value = (p.unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in self.mix_in(y).chunk(3, -1))
         query, key = rotate(query, turn), rotate(key, turn)
         # Written out: four times faster on one core, forwards and backwards, than the fused kernel.
         scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
@@ -147,7 +145,7 @@ class PoseNet(nn.Module):
     ) -> Float[Tensor, "batch parts frames channels"]:
         """The estimate of the clean clip at a noise level in 0..1; a zero text vector means that nothing is said."""
         batch, parts, frames, _ = noisy.shape
-        alpha, sigma = signal_and_noise(level[:, None, None, None])
+        alpha, _ = signal_and_noise(level[:, None, None, None])
         seen = torch.cat([alpha * noisy, known.values, known.marks], -1)
         tokens = frames // PATCH
         seen = seen.reshape(batch, parts, tokens, -1)

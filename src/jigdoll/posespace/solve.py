@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.kinematics import forward
-from jigdoll.posespace.figure import Sticks, stack_figures, stick_places
+from jigdoll.posespace.figure import Sticks, pelvis_heights, stack_figures, stick_places
 from jigdoll.posespace.handles import Handle, handle_gaps, joint_of, reach_handles
 from jigdoll.posespace.layout import EXTRA
 from jigdoll.posespace.rigged import Body, pose_array, to_motion
@@ -92,7 +92,7 @@ def end_projection(
             with torch.enable_grad():
                 raw = units.out_of(free, many)
                 places = stick_places(many, raw).ends[:, :, 0]
-                rise = raw[:, 0, 0, EXTRA.start + 2] * many.hip
+                rise = pelvis_heights(many, raw[:, 0, 0, EXTRA.start + 2])
                 found = places[pick, which, axis] + torch.where(axis == 1, rise, 0.0)
                 J = torch.autograd.grad(found.sum(), free)[0].flatten(1)
             A = J @ J.T
@@ -141,13 +141,11 @@ def _given(body: Body, start: Tensor, ends: Tensor, counts: Tensor) -> Given:
     """The handles as the network is told them: seen from the pelvis."""
     none = torch.zeros(len(body.figure), 1, dtype=torch.bool)
     seen = ends.clone()
-    seen[:, 1] -= float(start[0, 0, EXTRA.start + 2]) * body.figure.hip
+    seen[:, 1] -= body.figure.hip + (float(start[0, 0, EXTRA.start + 2]) - 1) * body.figure.rise
     return Given(start, none, none, seen[:, None], counts[:, None])
 
 
-def place_like(
-    body: Body, clip: Float[Tensor, "parts frames channels"], pelvis: np.ndarray, heading: float
-) -> Pose:
+def place_like(body: Body, clip: Float[Tensor, "parts frames channels"], pelvis: np.ndarray, heading: float) -> Pose:
     """A single pose on the joints, its pelvis over this place and facing this way."""
     motion = to_motion(body, clip.numpy(), lock=False)
     pose = motion.pose[0]
