@@ -55,6 +55,10 @@ SERVES: dict[str, dict[str, float]] = {
     "turn_around": {"turn": 0.75},
 }
 """What real motion of one action may be shown for another."""
+FRAGMENTS = {"start", "end", "landing", "toidle", "to", "loop"}
+"""Words of clips that show only a part of an action."""
+STRANGE = ("robot", "monster")
+"""Who is no model for others of its kind."""
 MANNERS = {"zombie"}
 """Who moves in a manner of their own."""
 IMPLIED = {"stagger": ("drunk", "zombie"), "limp": ("injured",)}
@@ -217,12 +221,14 @@ def _body_fit(words: Words, anatomy: Anatomy, request: Request) -> float:
     same = same or (words.noun == "person" and request.species in (None, "human"))
     same = same or (len(words.noun) > 2 and words.noun in anatomy.asset.name.lower())
     legs = abs(words.legs - len(anatomy.legs)) / 8
-    return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy))
+    machine = words.noun in STRANGE and not same
+    return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy)) - 0.25 * machine
 
 
 def _quality(words: Words) -> float:
     """Usual ones first; very short pieces show little; what slides, and what is only procedural, comes last."""
-    score = 0.2 * words.typical - stuck(words) - (0.15 if words.seconds < 0.4 else 0.0)
+    score = 0.2 * words.typical - stuck(words) - (0.5 if words.seconds < 0.5 and not words.cyclic else 0.0)
+    score -= 0.2 * bool(FRAGMENTS & set(words.text.lower().split()))
     return score - 0.4 * words.source.startswith("zoo")
 
 
