@@ -1,13 +1,14 @@
 """Many jobs on Ray: same bytes as the plain pool, what kills do, what a job costs, and how it grows.
 
-    python benchmarks/batch.py [--quick] [--json FILE] [--sections whole cost cluster]
+    python benchmarks/batch.py [--quick] [--json FILE] [--sections whole cost cluster unplugged]
 
 whole: built-in characters x three prompts on Ray with two workers; a worker is killed when a third is done, whoever
 drives when two thirds are, and the same command goes on. Then the same table in the plain pool; all files are compared.
 cost: the same few jobs on one and on two workers. On a machine that does other work as well the clock says little, so
 efficiency is the product of two ratios of the same run: how much of the time the slots were at a job, and the processor
 time of the jobs on one worker against that on two. Jobs that are done already show what the runner itself costs.
-cluster: simulated machines on this one (`ray.cluster_utils`): jobs a second, messages a second, files laid down.
+cluster: simulated machines on this one (`ray.cluster_utils`): tasks a second, messages a second, a file fetched by all.
+unplugged: one of two simulated machines is taken away while both are at work.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ from typing import Any, Literal
 import tyro
 from rich.console import Console
 
-from jigdoll.jobs.drive import run_jobs
+from jigdoll.jobs.drive import Batch, run_jobs
 from jigdoll.jobs.perform import RESULT, make_job
 from jigdoll.jobs.pool import ProcessPool
 from jigdoll.jobs.read import read_jobs
@@ -42,7 +43,7 @@ class Options:
 
     quick: bool = False
     """Two characters instead of 29, few empty jobs, two simulated machines."""
-    sections: tuple[Literal["whole", "cost", "cluster"], ...] = ("whole", "cost", "cluster")
+    sections: tuple[Literal["whole", "cost", "cluster", "unplugged"], ...] = ("whole", "cost", "cluster", "unplugged")
     json: Path | None = None
 
 
@@ -199,6 +200,33 @@ def cluster(options: Options, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def unplugged(options: Options, folder: Path) -> dict[str, Any]:
+    """Two simulated machines, one of which is taken away while both are at work: all jobs are done nevertheless."""
+    from ray.cluster_utils import Cluster
+
+    from jigdoll.batch import RayRunner
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 128 * 2**20})
+    second = made.add_node(num_cpus=1, object_store_memory=128 * 2**20)
+    made.wait_for_nodes()
+    runner = RayRunner(made.address)
+    rows = [TINY | {"character": "zoo:ant", "seconds": 2.0, "azimuth": 10.0 * i} for i in range(4)]
+    jobs = [_job(folder, f"j{i}", row) for i, row in enumerate(rows)]
+    found: dict[str, Any] = {"jobs": len(jobs)}
+
+    def watch(batch: Batch) -> None:
+        at_work = [job for job in jobs if (job.folder / ".lock").exists() and not (job.folder / RESULT).exists()]
+        if "at_work_when_unplugged" not in found and len(at_work) == 2:
+            found["at_work_when_unplugged"] = 2
+            made.remove_node(second, allow_graceful=False)
+
+    batch = run_jobs(jobs, runner, folder, watch=watch)
+    runner.close()
+    made.shutdown()
+    tries = sum(batch.tries.values())
+    return found | {"done": batch.count("done"), "starts": tries, "failures": batch.failures()}
+
+
 def _throughput(machines: int, count: int) -> dict[str, float]:
     """Empty tasks and messages to one actor, a second; this machine has to do all of it."""
     import ray
@@ -260,7 +288,7 @@ def main(options: Options) -> None:
     found: dict[str, Any] = {}
     for name in options.sections:
         with tempfile.TemporaryDirectory(prefix="jigdoll-batch-") as folder:
-            measure = {"whole": whole, "cost": cost, "cluster": cluster}[name]
+            measure = {"whole": whole, "cost": cost, "cluster": cluster, "unplugged": unplugged}[name]
             found[name] = measure(options, Path(folder))
         Console().print(name, found[name])
         if options.json:

@@ -17,8 +17,8 @@ direction in the truth, both in the frame of the body's heading.
 - `time`: seconds of one core for two seconds of motion, with the measuring of both bodies.
 
 Feet are measured on every retargeted clip: how far a foot's pivot goes within a stance and how high a sole is where the
-source stands [leg lengths], and how deep a sole is below the ground [body lengths]. Flesh: the share of the outer
-limbs' skin that is inside the trunk, beside the source's.
+source stands [leg lengths], and how deep a sole is below the ground [body lengths]. Flesh: how deep skin is inside
+other flesh, beyond rest, at its worst place, mean over frames [body lengths], beside the source's.
 """
 
 import json as json_module
@@ -70,21 +70,21 @@ CHANGED = (
     f"{ANIMALS}/Cow.glb:Eating",
     f"{DINOSAURS}/Trex.glb:Run",
     f"{DINOSAURS}/Stegosaurus.glb:Walk",
-    f"{DINOSAURS}/Parasaurolophus.glb:Walk",
+    f"{DINOSAURS}/Apatosaurus.glb:Run",
     "quaternius/easy_enemies_pack/Spider.glb:Walk",
     "quaternius/easy_enemies_pack/Rat.glb:Walk",
     "quaternius/single_knight_pack/KnightCharacter.glb:Walk",
     "quaternius/cyberpunk_pack/Character.glb:Run",
-    "quaternius/modular_men/Farmer.glb:Walk",
-    "quaternius/modular_women/Adventurer.glb:Run",
-    "kaykit/adventurers/Knight.glb:Walking_A",
+    "quaternius/monsters/orc.glb:Walk",
+    "quaternius/mech_pack/Stan.glb:Dance",
+    "kaykit/adventurers/barbarian.glb:Walking_A",
     "quaternius/fish_pack/Shark.glb:Swim",
     "quaternius/cute_fish_pack/Anglerfish.glb:Swimming_Normal",
     "quaternius/animated_monsters/Bat.glb:Flying",
     "quaternius/animated_monsters/Dragon.glb:Flying",
     "mesh2motion/bird-animations.glb:Flap",
-    "mesh2motion/snake-animations.glb:",
-    "talmolab/mouse.glb:",
+    "mesh2motion/snake-animations.glb:winding",
+    "talmolab/mouse.glb:walk_2",
 )
 FAR = (
     ("khronos/Fox.glb", "Walk", f"{ANIMALS}/Wolf.glb:Walk"),

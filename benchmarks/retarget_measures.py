@@ -17,6 +17,8 @@ from jigdoll.rig.retarget.limb_motion import LimbMotion, heading_of, yaw
 from jigdoll.rig.retarget.standing import feet_of
 from jigdoll.rig.retarget.turns import from_rotvec
 from jigdoll.types import Motion, Pose, RiggedAsset, Weights
+from jigdoll.validators.body import pose_body, prepare
+from jigdoll.validators.skin import self_contact
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,47 +89,12 @@ def feet(body: Body, limb_motion: LimbMotion, motion: Motion) -> dict[str, float
 
 
 def flesh(body: Body, motion: Motion) -> float:
-    """How much of the outer limbs' skin is inside the trunk's, beyond what is there at rest, mean over frames.
-
-    The trunk is a round bar about each of its bones, as thick as half of its skin is far from the bone.
-    """
-    anatomy, asset = body.anatomy, body.copy.asset
-    outer = [j for p in anatomy.parts for j in (p.middle, p.end, *p.after) if p.limb.kind in ("arm", "leg")]
-    middle = [j for j in anatomy.trunk if anatomy.skeleton.children[j]]
-    vertices = asset.mesh.vertices.double().numpy()
-    mine = np.flatnonzero(np.isin(anatomy.owners, outer)) if len(vertices) else np.zeros(0, int)
-    if not len(mine) or not middle:
+    """How deep skin is inside other flesh, beyond rest, at its worst place, mean over frames [body lengths]."""
+    if not body.asset.has_mesh:
         return 0.0
-    mine = mine[:: max(len(mine) // 400, 1)]
-    inverse = np.linalg.inv(anatomy.T_rest)
-    local = np.einsum("vab,vb->va", inverse[anatomy.owners[mine], :3, :3], vertices[mine])
-    local = local + inverse[anatomy.owners[mine], :3, 3]
-    ends = [max(anatomy.skeleton.children[j], key=lambda k: k in anatomy.trunk or k in anatomy.neck) for j in middle]
-    world = motion_to_world(anatomy.skeleton, motion)
-    rest = anatomy.T_rest[None]
-    radius = []
-    for a, b in zip(middle, ends, strict=True):
-        skin = vertices[anatomy.owners == a]
-        far = _from_bars(skin[None], rest[:, a, :3, 3], rest[:, b, :3, 3]) if len(skin) else np.zeros((1, 1))
-        radius.append(float(np.median(far)))
-
-    def inside(T: np.ndarray) -> np.ndarray:
-        points = np.einsum("fvab,vb->fva", T[:, anatomy.owners[mine], :3, :3], local)
-        points = points + T[:, anatomy.owners[mine], :3, 3]
-        hit = np.zeros(points.shape[:2], bool)
-        for a, b, r in zip(middle, ends, radius, strict=True):
-            hit |= _from_bars(points, T[:, a, :3, 3], T[:, b, :3, 3]) < r
-        return hit
-
-    before = inside(rest)[0]
-    return float((inside(world) & ~before).mean())
-
-
-def _from_bars(points: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Distances [frames points] of points [frames points 3] from segments [frames 3]."""
-    way = (b - a)[:, None]
-    t = ((points - a[:, None]) * way).sum(-1) / np.maximum((way**2).sum(-1), 1e-12)
-    return np.linalg.norm(points - a[:, None] - np.clip(t, 0, 1)[..., None] * way, axis=-1)
+    validated = prepare(body.anatomy)
+    with torch.no_grad():
+        return float(self_contact(validated, pose_body(validated, motion)).amax(1).mean())
 
 
 def copied(source: Body, motion: Motion, target: Body) -> Motion:
@@ -201,8 +168,8 @@ def change(anatomy: Anatomy, rng: np.random.Generator) -> tuple[RiggedAsset, lis
         torch.tensor(joints)[asset.weights.joints.long()].to(asset.weights.joints.dtype), asset.weights.values
     )
     mesh = replace(asset.mesh, vertices=torch.from_numpy(skin).to(asset.mesh.vertices.dtype))
-    changed = replace(asset, name="changed", mesh=mesh, weights=weights, clips={}, source=None)
-    return replace(changed, skeleton=skeleton_of(names, tuple(parents), world)), joints
+    other = skeleton_of(names, tuple(parents), world)
+    return replace(asset, name="changed", mesh=mesh, skeleton=other, weights=weights, clips={}, source=None), joints
 
 
 def _moved_skin(asset: RiggedAsset, P: np.ndarray, new: np.ndarray, turn: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from jigdoll import pipeline
 from jigdoll.asset.load import load, load_motion
 from jigdoll.cli import main
 from jigdoll.cli.animate import options_of, who_and_what
+from jigdoll.directions import DirectionOptions
 from jigdoll.distill.finish import at_most
 from jigdoll.distill.finish import preference as preference_of
 from jigdoll.distill.options import AnimateOptions, CameraOptions, GuidanceOptions, LossWeights
@@ -80,8 +81,8 @@ QUICK = AnimateOptions(
 
 
 def from_rest(*words: object, **options: object) -> pipeline.Animation:
-    """Distilled without a draft."""
-    return pipeline.animate(*words, draft="none", **options)
+    """Distilled without a draft, and nothing swings after the body."""
+    return pipeline.animate(*words, draft="none", directions=DirectionOptions(stiff=True), **options)
 
 
 @pytest.fixture(scope="module")

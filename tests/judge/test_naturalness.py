@@ -117,7 +117,7 @@ def test_who_floats_or_sinks_is_named_but_not_who_jumps(human: Anatomy) -> None:
     up = Facts(0.8, 25.0, -0.9, 0.1, 0.0, 0.0)
     assert [f.name for f in _ground_faults(human, up, ["walk"])] == ["floats"]
     assert _ground_faults(human, up, ["jump"]) == []
-    assert [f.name for f in _ground_faults(human, Facts(0, 0, 0, 0.0, 0.1, 0.9), ["idle"])] == ["sinks", "skates"]
+    assert [f.name for f in _ground_faults(human, Facts(0.0, 0.0, 0.0, 0.0, 0.1, 0.9), ["idle"])] == ["sinks", "skates"]
 
 
 def test_a_real_pose_is_no_distance_from_itself_and_a_turned_bone_counts_its_share(human: Anatomy) -> None:

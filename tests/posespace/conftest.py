@@ -13,8 +13,8 @@ from jigdoll.posespace.rigged import Body, body_of
 from jigdoll.posespace.space import PoseSpace
 from jigdoll.posespace.windows import Units
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
-from jigdoll.zoo.species import species_named
 from jigdoll.zoo.skeleton import build_skeleton
+from jigdoll.zoo.species import species_named
 
 TINY = NetConfig(width=64, layers=2, heads=1, hidden=64)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pose_model_conformance import check_pose_model
 
 from jigdoll.errors import FileFormatError, JigdollError, RigError
 from jigdoll.kinematics import forward, motion_to_world
@@ -25,6 +24,7 @@ from jigdoll.rig.retarget.decode import decode
 from jigdoll.rig.retarget.limb_motion import encode
 from jigdoll.types import Motion
 from jigdoll.zoo.gaits import reference_motion
+from pose_model_conformance import check_pose_model
 
 
 @pytest.fixture(scope="module")

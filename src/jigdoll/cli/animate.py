@@ -1,5 +1,6 @@
 """The main verb: animate."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,7 +79,8 @@ def animate(
         out = out or Path("animations") / pipeline.folder_name(character, prompt)
         if prior is None and (paper or settings.distils or draft == "none"):
             prior = "pocket"
-        draft = "none" if paper else draft
+        if paper:
+            draft, directions = "none", replace(directions, stiff=True)
         options: dict[str, Any] = {"prior": prior, "device": device, "offload": offload, "vae_frames": vae_frames}
         options |= {"draft": draft, "directions": directions}
         options |= {"fps": fps, "character_seed": character_seed, "physics": physics, "anyway": anyway}

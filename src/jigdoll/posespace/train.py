@@ -183,10 +183,9 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
         units = read_run(state, run)
     vectors = text_vectors(every)
     windows = Windows(data, units, vectors, seed=options.seed + run.updates)
-    unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far")}
+    unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far") if every.of((name,)).clips}
     generator = torch.Generator().manual_seed(options.seed + run.updates)
     facts = {"net": asdict(config), "options": asdict(options), "sources": _sources(data)}
-    log = (out / "log.jsonl").open("a")
     saved = checked = run.seconds
     clock, sums = time.process_time(), []
     while run.seconds < 3600 * options.hours:
@@ -196,20 +195,24 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
         now = time.process_time()
         run.seconds, clock = run.seconds + now - clock, now
         if run.updates % 50 == 0:
-            line = {key: round(float(np.mean([row[key] for row in sums])), 5) for key in sums[0]}
-            log.write(json.dumps({"update": run.updates, "hours": round(run.seconds / 3600, 4), **line}) + "\n")
-            log.flush()
+            note(out, run, {key: round(float(np.mean([row[key] for row in sums])), 5) for key in sums[0]})
             sums = []
         if run.seconds - checked > CHECK_SECONDS:
             checked = run.seconds
             for name, those in unseen.items():
-                row = {"update": run.updates, "hours": round(run.seconds / 3600, 3), name: check(run, those, units)}
-                log.write(json.dumps(row) + "\n")
+                note(out, run, {name: check(run, those, units)})
         if run.seconds - saved > SAVE_SECONDS:
             saved = run.seconds
             save_run(state, run, units, facts)
     save_run(state, run, units, facts)
     return run
+
+
+def note(out: Path, run: Run, facts: dict) -> None:
+    """A line in the run's log."""
+    line = {"update": run.updates, "hours": round(run.seconds / 3600, 4), **facts}
+    with (out / "log.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def _sources(data: Dataset) -> list[str]:

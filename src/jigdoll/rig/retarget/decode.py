@@ -1,6 +1,7 @@
 """From limb space to the joints of any body: turns are put on its bones, then its feet are put on the ground."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -9,8 +10,9 @@ from numpy import ndarray
 
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.rig.anatomy import Anatomy, BodyKind, LimbParts
-from jigdoll.rig.retarget.details import Details, detail_joints, put_details
+from jigdoll.rig.anatomy import Anatomy, BodyKind, Leg, LimbParts
+from jigdoll.rig.flesh import flesh_of
+from jigdoll.rig.retarget.details import Details, detail_joints, put_details, same_line, split_like
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
     LimbMotion,
@@ -24,8 +26,9 @@ from jigdoll.rig.retarget.limb_motion import (
     to_metres,
     yaw,
 )
-from jigdoll.rig.retarget.match import Follow, match_limbs
+from jigdoll.rig.retarget.match import Follow, match_limbs, source_name
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
+from jigdoll.rig.retarget.touch import keep_touches, push_out
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
@@ -51,18 +54,25 @@ def decode(
     if not len(limb_motion):
         raise RigError("the clip is empty; there is nothing to retarget")
     pairs = match_limbs(limb_motion, anatomy, mapping)
-    G, root = _world_turns(limb_motion, anatomy, pairs, _small_parts(anatomy, details))
+    if details is not None:
+        anatomy = split_like(details, anatomy, {i: source_name(f) for i, f in pairs.items() if f is not None})
+    G, root = _world_turns(limb_motion, anatomy, pairs, details)
     if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     if lock and anatomy.legs and limb_motion.grounded:
-        G, root = lock_feet(anatomy, G, root, stances(limb_motion, anatomy, pairs), limb_motion.fps)
+        standing = with_hands(anatomy, pairs)
+        G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
+    if details is not None and details.touches is not None:
+        partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        G = keep_touches(details.touches, anatomy, G, root, partners)
+    G = push_out(anatomy, G, root, limb_motion.fps)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
 def _world_turns(
-    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], small: Mapping[int, ndarray]
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None
 ) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
-    """World rotations of all joints, and the places of the root; `small` parts turn since the joints before them."""
+    """World rotations of all joints, and the places of the root."""
     skeleton, frames = anatomy.skeleton, len(lm)
     H = yaw(lm.heading)
     R_rest = anatomy.T_rest[:, :3, :3]
@@ -73,8 +83,16 @@ def _world_turns(
         "neck": lm.trunk[:, -1:] if lm.neck is None else lm.neck,
         "tail": lm.root[:, None] if lm.tail is None else lm.tail,
     }
+    if details is not None and same_line(anatomy, lm.centres, details.trunk_share):
+        _spread_line(wanted, anatomy, lm.centres, details)
     for part, chain in middle_parts(anatomy).items():
-        _spread(wanted, anatomy, chain, stations[part], lm.centres.get(part))
+        theirs = lm.centres.get(part)
+        if chain[0] in wanted:
+            continue
+        if details is not None and part in details.middle and theirs is not None:
+            _spread(wanted, anatomy, chain, details.middle[part], theirs, theirs)
+        else:
+            _spread(wanted, anatomy, chain, stations[part], np.linspace(0, 1, stations[part].shape[1]), theirs)
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
     other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
@@ -82,6 +100,7 @@ def _world_turns(
         if other_build and anatomy.parts[i].limb.kind == "leg":
             continue  # stepped by its foot
         _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
+    small = _small_parts(anatomy, details)
     world = np.empty((frames, len(skeleton), 3, 3))
     for joint, parent in enumerate(skeleton.parents):
         if joint in wanted:
@@ -129,14 +148,32 @@ def _spread(
     wanted: dict[int, ndarray],
     anatomy: Anatomy,
     chain: tuple[int, ...],
-    stations: Float[ndarray, "frames n 3 3"],
+    known: Float[ndarray, "frames known 3 3"],
+    at: Float[ndarray, " known"],
     theirs: Float[ndarray, " joints"] | None,
 ) -> None:
-    """Put the turns of the middle line's stations on the joints of a chain: joint by joint where it has as many."""
+    """Put turns that are known at places of the middle line on the joints of a chain.
+
+    A chain of as many joints as the source's takes them joint by joint (`theirs` are the places of those).
+    """
     centres = theirs if theirs is not None and len(theirs) == len(chain) else chain_centres(anatomy, chain)
-    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), centres)
+    turns = interpolate_turns(known, at, centres)
     for i, joint in enumerate(chain):
         wanted[joint] = turns[:, i] @ anatomy.R_neutral[joint]
+
+
+def _spread_line(
+    wanted: dict[int, ndarray],
+    anatomy: Anatomy,
+    centres: Mapping[MiddlePart, Float[ndarray, " joints"]],
+    details: Details,
+) -> None:
+    """Put the turns of trunk and neck on a body whose names do not tell where its neck begins: along one line."""
+    share = details.trunk_share
+    at = np.concatenate([centres["trunk"] * share, share + centres["neck"] * (1 - share)])
+    turns = np.concatenate([details.middle["trunk"], details.middle["neck"]], 1)
+    line = (*middle_parts(anatomy)["trunk"], *anatomy.neck)
+    _spread(wanted, anatomy, line, turns, at, None)
 
 
 def _limb_turns(
@@ -147,7 +184,9 @@ def _limb_turns(
     if track is None:
         rest_limb(wanted, anatomy, parts, lm)
         return
-    single = parts.root == parts.middle
+    single = parts.root == parts.middle and track.has[2]  # the source's limb bends, this one cannot
+    if parts.limb.kind == "arm" and track.limb.kind == "wing":  # a wing that is not known as one
+        parts = replace(parts, limb=replace(parts.limb, kind="wing"))
     for station, bone in enumerate(limb_bones(parts)):
         if bone is None or (station == 0 and not track.has[0]) or (station >= 3 and not track.has[station]):
             continue  # what the source does not show goes on with the bone before
@@ -156,7 +195,7 @@ def _limb_turns(
         turn = track.turns[:, station]
         if _is_flat(rest) != _is_flat(track.rest[station]):
             turn, rest = turn @ track.rest[station].T, np.eye(3)
-        if single and station == 1:  # one bone points where the whole limb of the source points
+        if single and station == 1 and not _is_flat(rest):  # one bone points where the source's whole limb points
             turn = shortest_turns(turn @ canonical_direction(parts.limb), _one_bone(parts, track)) @ turn
         wanted[joint] = turn @ rest.T @ R_rest[joint]
 
@@ -175,6 +214,25 @@ def _one_bone(parts: LimbParts, track: LimbTrack) -> Float[ndarray, "frames 3"]:
 
 def _is_flat(rest: Float[ndarray, "3 3"]) -> bool:
     return bool(np.allclose(rest, np.eye(3)))
+
+
+def with_hands(anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> Anatomy:
+    """The anatomy with arms among its legs whose hands stand on the ground: who crawls or turns a cartwheel."""
+    arms = [
+        anatomy.parts[i]
+        for i, follow in pairs.items()
+        if follow is not None and anatomy.parts[i].limb.kind == "arm" and long_runs(follow.track.contact).any()
+    ]
+    if not arms:
+        return anatomy
+    outline = flesh_of(anatomy.asset).outline.points
+    hands = []
+    for parts in arms:
+        joints = [parts.end, *parts.after]
+        points = [outline[j] if np.isfinite(outline[j]).all() else np.zeros((1, 3)) for j in joints]
+        carriers = np.repeat(joints, [len(p) for p in points])
+        hands.append(Leg(parts, (parts.end,), carriers, np.concatenate(points)))
+    return replace(anatomy, legs=(*anatomy.legs, *hands))
 
 
 def stances(

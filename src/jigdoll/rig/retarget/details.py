@@ -3,22 +3,27 @@
 Details pass from rig to rig directly; they are no part of a `LimbMotion`, whose rows mean the same on every rig.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.kinematics import motion_to_world
-from jigdoll.rig.anatomy import Anatomy, LimbParts
+from jigdoll.rig.anatomy import Anatomy, LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
-from jigdoll.rig.retarget.limb_motion import canonical_turn
+from jigdoll.rig.retarget.limb_motion import MiddlePart, canonical_turn, heading_of, middle_parts, trunk_of, yaw
+from jigdoll.rig.retarget.touch import Touches, touches_of
 from jigdoll.rig.retarget.turns import nearest_turns
 from jigdoll.types import Motion
 
 FINGERS = {"thumb": "thumb", "index": "index", "middle": "middle", "ring": "ring", "pinky": "little"}
 """What names call the fingers; `little` is the pinky too."""
+_NEAR = 0.06
+"""Places along limbs within this share of the limb are the same."""
+_BORDER = 0.3
+"""Trunks whose shares of the line with the neck differ by more than this end elsewhere."""
 FACE = {"jaw": "jaw", "mandible": "jaw", "ear": "ear", "ears": "ear", "tongue": "tongue"}
 
 
@@ -28,22 +33,82 @@ class Details:
 
     turns: Mapping[str, Float[ndarray, "frames 3 3"]]
     """Since rest and since the joint before, in the canonical frame of the limb that carries the part."""
+    middle: Mapping[MiddlePart, Float[ndarray, "frames joints 3 3"]]
+    """Trunk, neck and tail joint by joint, as limb space has them at its stations: a snake has more joints."""
+    splits: Mapping[str, Float[ndarray, "3"]]
+    """Of each limb where along its chain its root, its middle and its end are, 0 to 1."""
+    trunk_share: float
+    """How much of the way along trunk and neck is the trunk."""
+    touches: Touches | None = None
+    """What the hands touch."""
 
 
 def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     """The details of a motion of a working copy."""
-    parts = detail_joints(anatomy)
-    if not parts:
-        return Details({})
     world = nearest_turns(motion_to_world(anatomy.skeleton, motion)[..., :3, :3])
     R_rest = anatomy.T_rest[:, :3, :3]
     turns = {}
-    for name, joint in parts.items():
+    for name, joint in detail_joints(anatomy).items():
         parent = anatomy.skeleton.parents[joint]
         local = R_rest[parent] @ np.swapaxes(world[:, parent], -1, -2) @ world[:, joint] @ R_rest[joint].T
         C = carrier_turn(anatomy, joint)
         turns[name] = C.T @ local @ C
-    return Details(turns)
+    since = world @ anatomy.R_neutral.transpose(0, 2, 1)
+    H = yaw(heading_of(since[:, anatomy.pelvis], motion.fps))
+    free = np.einsum("fba,fjbc->fjac", H, since)
+    middle = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
+    splits = {parts.name: _split(anatomy, parts) for parts in anatomy.parts}
+    return Details(turns, middle, splits, trunk_share(anatomy), touches_of(anatomy, motion))
+
+
+def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> Anatomy:
+    """The anatomy with limbs split where their partners are: names that one rig lacks tell where its knees are.
+
+    `pairs` names the partner of each limb. A limb is split anew only if its own names say nothing and its chain has
+    joints at all three places.
+    """
+    parts = list(anatomy.parts)
+    for i, name in pairs.items():
+        theirs = details.splits.get(name)
+        own = parts[i]
+        if theirs is None or own.root == own.middle or middle_by_name(own.limb, anatomy.skeleton) is not None:
+            continue
+        chain = own.limb.joints
+        far = np.abs(_along(anatomy, chain)[None] - theirs[:, None])
+        first, middle, last = far.argmin(1).tolist()
+        if first < middle < last and float(far.min(1).max()) < _NEAR:
+            parts[i] = parts_at(own.limb, chain, first, middle, last, anatomy.T_rest[:, :3, 3])
+    legs = tuple(replace(leg, parts=parts[anatomy.parts.index(leg.parts)]) for leg in anatomy.legs)
+    return replace(anatomy, parts=tuple(parts), legs=legs)
+
+
+def same_line(anatomy: Anatomy, centres: Mapping[MiddlePart, Float[ndarray, " joints"]], share: float) -> bool:
+    """Whether trunk and neck must be read as one line: without names their border is elsewhere than the source's."""
+    named = any(read_name(anatomy.skeleton.names[joint]).kind == "head" for joint in anatomy.neck)
+    both = "neck" in centres and bool(anatomy.neck)
+    return both and not named and abs(trunk_share(anatomy) - share) > _BORDER
+
+
+def trunk_share(anatomy: Anatomy) -> float:
+    """How much of the way from the pelvis along trunk and neck is the trunk."""
+    P = anatomy.T_rest[:, :3, 3]
+    trunk, line = trunk_of(anatomy), [*trunk_of(anatomy), *anatomy.neck]
+    ways = [
+        float(np.linalg.norm(np.diff(P[list(chain)], axis=0), axis=1).sum()) for chain in (line[: len(trunk) + 1], line)
+    ]
+    return ways[0] / max(ways[1], 1e-9)
+
+
+def _split(anatomy: Anatomy, parts: LimbParts) -> Float[ndarray, "3"]:
+    at = _along(anatomy, parts.limb.joints)
+    return at[[parts.limb.joints.index(joint) for joint in (parts.root, parts.middle, parts.end)]]
+
+
+def _along(anatomy: Anatomy, chain: Sequence[int]) -> Float[ndarray, " joints"]:
+    """Where along its chain each joint is, 0 to 1."""
+    steps = np.linalg.norm(np.diff(anatomy.T_rest[list(chain), :3, 3], axis=0), axis=1)
+    way = np.concatenate([[0.0], np.cumsum(steps)])
+    return way / max(float(way[-1]), 1e-9)
 
 
 def put_details(

@@ -7,6 +7,7 @@ import numpy as np
 
 from jigdoll.errors import RigError
 from jigdoll.rig.anatomy import Anatomy, LimbParts
+from jigdoll.rig.names import LimbKind
 from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack
 from jigdoll.rig.retarget.natural import beats
 from jigdoll.types import Limb
@@ -64,6 +65,8 @@ def match_limbs(
     by name) overrules all of it.
     """
     found = {i: _partner(limb_motion, anatomy, parts) for i, parts in enumerate(anatomy.parts)}
+    if not any(found.values()):  # legs that a rig without names does not show as such
+        found = {i: _partner(limb_motion, anatomy, parts, "leg") for i, parts in enumerate(anatomy.parts)}
     ours = {parts.name: i for i, parts in enumerate(anatomy.parts)}
     theirs = {limb_name(track.limb): track for track in limb_motion.limbs}
     for mine, their in (mapping or {}).items():
@@ -93,7 +96,7 @@ def report(limb_motion: LimbMotion, anatomy: Anatomy, mapping: Mapping[str, str]
             matches.append(Match(parts.name, None, "beats" if beating else NATURAL[parts.limb.kind]))
         else:
             note = "mirrored" if follow.crossed else ""
-            matches.append(Match(parts.name, _source_name(follow), note))
+            matches.append(Match(parts.name, source_name(follow), note))
     used = {match.source for match in matches}
     names = [limb_name(track.limb) for track in limb_motion.limbs]
     notes = []
@@ -117,10 +120,10 @@ def mirrored(track: LimbTrack) -> LimbTrack:
     )
 
 
-def _partner(lm: LimbMotion, anatomy: Anatomy, parts: LimbParts) -> Follow | None:
+def _partner(lm: LimbMotion, anatomy: Anatomy, parts: LimbParts, other: LimbKind | None = None) -> Follow | None:
     kind, side, rank = parts.limb.kind, parts.limb.side, parts.limb.rank
     ours = sum(p.limb.kind == kind and p.limb.side == side for p in anatomy.parts)
-    for theirs in FOLLOWS[kind]:
+    for theirs in FOLLOWS[kind] if other is None else (other,):
         row = sorted((t for t in lm.limbs if (t.limb.kind, t.limb.side) == (theirs, side)), key=lambda t: t.limb.rank)
         if not row:
             continue
@@ -149,7 +152,8 @@ def _twin(lm: LimbMotion, track: LimbTrack) -> LimbTrack | None:
     return next((t for t in lm.limbs if (t.limb.kind, t.limb.side, t.limb.rank) == key), None)
 
 
-def _source_name(follow: Follow) -> str:
+def source_name(follow: Follow) -> str:
+    """The name of the limb that is followed, as the source has it."""
     limb = follow.track.limb
     if follow.crossed:
         limb = replace(limb, side="right" if limb.side == "left" else "left")
