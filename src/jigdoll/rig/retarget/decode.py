@@ -26,7 +26,7 @@ from jigdoll.rig.retarget.limb_motion import (
     to_metres,
     yaw,
 )
-from jigdoll.rig.retarget.match import Follow, match_limbs, source_name
+from jigdoll.rig.retarget.match import Follow, match_limbs, source_name, wave_of
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
 from jigdoll.rig.retarget.touch import keep_touches, push_out
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
@@ -78,21 +78,7 @@ def _world_turns(
     R_rest = anatomy.T_rest[:, :3, :3]
     hub = anatomy.pelvis
     wanted: dict[int, ndarray] = {}
-    stations: dict[MiddlePart, ndarray] = {
-        "trunk": lm.trunk,
-        "neck": lm.trunk[:, -1:] if lm.neck is None else lm.neck,
-        "tail": lm.root[:, None] if lm.tail is None else lm.tail,
-    }
-    if details is not None and same_line(anatomy, lm.centres, details.trunk_share):
-        _spread_line(wanted, anatomy, lm.centres, details)
-    for part, chain in middle_parts(anatomy).items():
-        theirs = lm.centres.get(part)
-        if chain[0] in wanted:
-            continue
-        if details is not None and part in details.middle and theirs is not None:
-            _spread(wanted, anatomy, chain, details.middle[part], theirs, theirs)
-        else:
-            _spread(wanted, anatomy, chain, stations[part], np.linspace(0, 1, stations[part].shape[1]), theirs)
+    _middle_turns(wanted, lm, anatomy, details)
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
     other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
@@ -110,6 +96,27 @@ def _world_turns(
     root = to_metres(anatomy, lm.place, grounded=lm.grounded)
     root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
     return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
+
+
+def _middle_turns(wanted: dict[int, ndarray], lm: LimbMotion, anatomy: Anatomy, details: Details | None) -> None:
+    """Put the turns of trunk, neck and tail on the joints of the target."""
+    stations: dict[MiddlePart, ndarray | None] = {"trunk": lm.trunk, "neck": lm.neck, "tail": lm.tail}
+    if details is not None and same_line(anatomy, lm.centres, details.trunk_share):
+        _spread_line(wanted, anatomy, lm.centres, details)
+    for part, chain in middle_parts(anatomy).items():
+        if chain[0] in wanted:
+            continue
+        theirs = wave_of(lm, part)
+        turns = stations[theirs] if theirs is not None else None
+        if theirs is None or turns is None:
+            still = lm.trunk[:, -1:] if part == "neck" else lm.root[:, None]
+            _spread(wanted, anatomy, chain, still, np.zeros(1), None)
+            continue
+        centres = lm.centres.get(theirs)
+        if details is not None and theirs in details.middle and centres is not None:
+            _spread(wanted, anatomy, chain, details.middle[theirs], centres, centres)
+        else:
+            _spread(wanted, anatomy, chain, turns, np.linspace(0, 1, turns.shape[1]), centres)
 
 
 def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray]:
