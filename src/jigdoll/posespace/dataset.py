@@ -209,7 +209,7 @@ def save_clips(path: Path, data: Dataset) -> None:
             for f in data.figures
         ],
     }  # fmt: skip
-    arrays = {"index": np.frombuffer(json.dumps(index).encode(), np.uint8)}
+    arrays: dict[str, ndarray] = {"index": np.frombuffer(json.dumps(index).encode(), np.uint8)}
     arrays["values"] = np.concatenate([clip.values.reshape(-1, CHANNELS) for clip in data.clips])
     for name in _FIGURE_ARRAYS:
         arrays[name] = np.concatenate([np.asarray(getattr(f, name), np.float32).ravel() for f in data.figures])

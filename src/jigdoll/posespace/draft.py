@@ -129,9 +129,7 @@ def _along(body: Body, clip: Tensor, path: Sequence[tuple[float, float]]) -> Flo
     return root
 
 
-def closed_loop(
-    clip: Float[Tensor, "parts frames channels"], frames: int
-) -> Float[Tensor, "parts looped channels"]:
+def closed_loop(clip: Float[Tensor, "parts frames channels"], frames: int) -> Float[Tensor, "parts looped channels"]:
     """About so many frames that end where they begin: cut where poses and velocities fit best, then blended."""
     turns = clip[..., : EXTRA.start]
     last = clip.shape[1] - BLEND

@@ -38,7 +38,7 @@ class TrainOptions:
 
     hours: float = 12.0
     """In all, of this process' own computing."""
-    rate: float = 1e-3
+    rate: float = 1.2e-3
     warm: int = 300
     """Updates until the full rate is reached."""
     fall: float = 0.25
@@ -96,7 +96,8 @@ def update(run: Run, batch: Batch, units: Units, options: TrainOptions, generato
     """One step of learning."""
     level = torch.rand(len(batch.clean), generator=generator).clamp(0.01, 0.995)
     estimate = estimate_of(run.net, batch, noised(batch, level, generator), level)
-    loss, errors = denoising_loss(batch, estimate, units, LossWeights())
+    trust = signal_and_noise(level)[0].square()
+    loss, errors = denoising_loss(batch, estimate, units, LossWeights(), trust)
     rate = rate_at(run.seconds, run.updates, options)
     for group in run.optimiser.param_groups:
         group["lr"] = rate
@@ -108,7 +109,8 @@ def update(run: Run, batch: Batch, units: Units, options: TrainOptions, generato
     run.updates += 1
     follow = min(options.average, 1 - 1 / (1 + run.updates / 4))
     with torch.no_grad():
-        torch._foreach_lerp_(list(run.average.parameters()), list(run.net.parameters()), 1 - follow)
+        for mean, value in zip(run.average.parameters(), run.net.parameters(), strict=True):
+            mean.lerp_(value, 1 - follow)
     return {"loss": float(loss.detach()), "error": float(errors.mean()), "gradient": size, "rate": rate}
 
 

@@ -133,10 +133,10 @@ class Windows:
         values = (
             clip.values[:, left].astype(np.float32) * (1 - share) + clip.values[:, left + 1].astype(np.float32) * share
         )
-        moves = [EXTRA.start, EXTRA.start + 1, EXTRA.start + 3]
+        moves = np.array([EXTRA.start, EXTRA.start + 1, EXTRA.start + 3])
         values[0][:, moves] *= speed
         if not clip.loop and held.any():
-            values[0][np.ix_(held, moves)] = 0.0
+            values[0][np.ix_(np.flatnonzero(held), moves)] = 0.0
         return values
 
     def _text(self, clip: Clip, *, vary: bool) -> Float[ndarray, " vector"]:
@@ -281,7 +281,9 @@ def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Ge
                 handle[i] &= dice.random(frames)[None] < 0.2
         if dice.random() < 0.5:  # the root's way
             extra[i, 0] = True
-    return known_from(clean, places.ends, sticks, torch.from_numpy(turns), torch.from_numpy(extra), torch.from_numpy(handle))
+    return known_from(
+        clean, places.ends, sticks, torch.from_numpy(turns), torch.from_numpy(extra), torch.from_numpy(handle)
+    )
 
 
 def known_from(clean: Tensor, ends: Tensor, sticks: Sticks, turns: Tensor, extra: Tensor, handle: Tensor) -> Known:

@@ -26,12 +26,14 @@ from jigdoll.rig.retarget.limb_motion import (
     to_metres,
     yaw,
 )
-from jigdoll.rig.retarget.match import Follow, match_limbs, source_name
+from jigdoll.rig.retarget.match import Follow, match_limbs, source_name, wave_of
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
 from jigdoll.rig.retarget.touch import keep_touches, push_out
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
+APART = 25.0
+"""Legs that reach out and stand farther apart than this from the source's are built otherwise [degrees]."""
 STRIDE = 0.5
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 BENT_AWAY = (0.2, 0.6)
@@ -57,7 +59,7 @@ def decode(
     if details is not None:
         anatomy = split_like(details, anatomy, {i: source_name(f) for i, f in pairs.items() if f is not None})
     G, root = _world_turns(limb_motion, anatomy, pairs, details)
-    if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
+    if other_build(limb_motion, anatomy, pairs, details):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
@@ -78,26 +80,12 @@ def _world_turns(
     R_rest = anatomy.T_rest[:, :3, :3]
     hub = anatomy.pelvis
     wanted: dict[int, ndarray] = {}
-    stations: dict[MiddlePart, ndarray] = {
-        "trunk": lm.trunk,
-        "neck": lm.trunk[:, -1:] if lm.neck is None else lm.neck,
-        "tail": lm.root[:, None] if lm.tail is None else lm.tail,
-    }
-    if details is not None and same_line(anatomy, lm.centres, details.trunk_share):
-        _spread_line(wanted, anatomy, lm.centres, details)
-    for part, chain in middle_parts(anatomy).items():
-        theirs = lm.centres.get(part)
-        if chain[0] in wanted:
-            continue
-        if details is not None and part in details.middle and theirs is not None:
-            _spread(wanted, anatomy, chain, details.middle[part], theirs, theirs)
-        else:
-            _spread(wanted, anatomy, chain, stations[part], np.linspace(0, 1, stations[part].shape[1]), theirs)
+    _middle_turns(wanted, lm, anatomy, details)
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
-    other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
+    by_feet = other_build(lm, anatomy, pairs, details)
     for i, follow in pairs.items():
-        if other_build and anatomy.parts[i].limb.kind == "leg":
+        if by_feet and anatomy.parts[i].limb.kind == "leg":
             continue  # stepped by its foot
         _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
     small = _small_parts(anatomy, details)
@@ -112,10 +100,56 @@ def _world_turns(
     return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
 
 
+def _middle_turns(wanted: dict[int, ndarray], lm: LimbMotion, anatomy: Anatomy, details: Details | None) -> None:
+    """Put the turns of trunk, neck and tail on the joints of the target."""
+    stations: dict[MiddlePart, ndarray | None] = {"trunk": lm.trunk, "neck": lm.neck, "tail": lm.tail}
+    if details is not None and same_line(anatomy, lm.centres, details.trunk_share):
+        _spread_line(wanted, anatomy, lm.centres, details)
+    for part, chain in middle_parts(anatomy).items():
+        if chain[0] in wanted:
+            continue
+        theirs = wave_of(lm, part)
+        turns = stations[theirs] if theirs is not None else None
+        if theirs is None or turns is None:
+            still = lm.trunk[:, -1:] if part == "neck" else lm.root[:, None]
+            _spread(wanted, anatomy, chain, still, np.zeros(1), None)
+            continue
+        centres = lm.centres.get(theirs)
+        if details is not None and theirs in details.middle and centres is not None:
+            _spread(wanted, anatomy, chain, details.middle[theirs], centres, centres)
+        else:
+            _spread(wanted, anatomy, chain, turns, np.linspace(0, 1, turns.shape[1]), centres)
+
+
 def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray]:
     """Turns of fingers and other small parts since the joints before them: the source's, else relaxed fingers."""
     shown = {} if details is None else put_details(details, anatomy, detail_joints(anatomy))
     return relaxed_fingers(anatomy) | shown
+
+
+def other_build(
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None
+) -> bool:
+    """Whether the source's legs are built otherwise, so that their turns mean nothing: then feet alone are followed.
+
+    Legs that hang down against legs that reach out; and legs that reach out stand in as many ways as there are rigs, so
+    they are held together by where they reach as they stand, and a motion without its rig is followed by feet.
+    """
+    if not sprawls(anatomy.kind) or not sprawls(lm.kind):
+        return sprawls(anatomy.kind) != sprawls(lm.kind)
+    if details is None:
+        return True
+    apart = []
+    for i, follow in pairs.items():
+        parts = anatomy.parts[i]
+        if follow is None or parts.limb.kind != "leg":
+            continue
+        track = follow.track
+        theirs = (track.end[track.contact] if track.contact.any() else track.end).mean(0)
+        ours = anatomy.T_rest[parts.end, :3, 3] - anatomy.T_rest[parts.root, :3, 3]
+        cosine = theirs @ ours / max(float(np.linalg.norm(theirs) * np.linalg.norm(ours)), 1e-9)
+        apart.append(float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))))
+    return bool(apart) and float(np.mean(apart)) > APART
 
 
 def sprawls(kind: BodyKind) -> bool:

@@ -24,7 +24,7 @@ _NEAR = 0.06
 """Places along limbs within this share of the limb are the same."""
 _BORDER = 0.3
 """Trunks whose shares of the line with the neck differ by more than this end elsewhere."""
-FACE = {"jaw": "jaw", "mandible": "jaw", "ear": "ear", "ears": "ear", "tongue": "tongue"}
+FACE = {"jaw": "jaw", "mandible": "jaw", "mouth": "jaw", "beak": "jaw", "ear": "ear", "ears": "ear", "tongue": "tongue"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from jigdoll.errors import RigError
 from jigdoll.rig.anatomy import Anatomy, LimbParts
 from jigdoll.rig.names import LimbKind
-from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack
+from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack, MiddlePart
 from jigdoll.rig.retarget.natural import beats
 from jigdoll.types import Limb
 
@@ -100,12 +100,32 @@ def report(limb_motion: LimbMotion, anatomy: Anatomy, mapping: Mapping[str, str]
     used = {match.source for match in matches}
     names = [limb_name(track.limb) for track in limb_motion.limbs]
     notes = []
-    for what, theirs, ours in (("neck", limb_motion.neck, anatomy.neck), ("tail", limb_motion.tail, anatomy.tail)):
-        if theirs is None and ours:
+    ends: tuple[tuple[MiddlePart, object, object], ...] = (
+        ("neck", limb_motion.neck, anatomy.neck),
+        ("tail", limb_motion.tail, anatomy.tail),
+    )
+    for what, theirs, ours in ends:
+        wave = wave_of(limb_motion, what)
+        if ours and wave not in (None, what):
+            notes.append(f"the {what} swings as the source's {wave} does: the source has none")
+        elif theirs is None and ours:
             notes.append(f"the {what} goes on as the trunk does: the source has none")
         if theirs is not None and not ours:
             notes.append(f"the source's {what} is left out: the target has none")
     return Report(tuple(matches), tuple(name for name in names if name not in used), tuple(notes))
+
+
+def wave_of(lm: LimbMotion, part: MiddlePart) -> MiddlePart | None:
+    """The part of the source's middle line that a part of the target's follows; None where it goes on as the trunk.
+
+    What swims or creeps has one long line, whatever its ends are called: one end follows the other.
+    """
+    has: dict[MiddlePart, bool] = {"trunk": True, "neck": lm.neck is not None, "tail": lm.tail is not None}
+    other: dict[MiddlePart, MiddlePart] = {"neck": "tail", "tail": "neck"}
+    if has[part]:
+        return part
+    waves = lm.kind in ("fish", "snake") and part in other and has[other[part]]
+    return other[part] if waves else None
 
 
 def mirrored(track: LimbTrack) -> LimbTrack:

@@ -13,6 +13,8 @@ RELAXED = 0.12
 """How far relaxed arms stand off the body [rad]."""
 FOLDED = ((0.5, 0.0, -0.87), (0.15, -0.12, -0.98))
 """Where the upper bone of a folded left wing and all of it beyond point."""
+LIES_BACK = 0.8
+"""A wing that points back by more than this cosine at rest is folded already."""
 BEAT = 0.7
 """How far a wing swings up and down when it beats [rad]."""
 BEATS = 2.2
@@ -53,7 +55,7 @@ def _fold(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: Li
     """Wings that lie back along the body; wings that rest so stay as they are."""
     P = anatomy.T_rest[:, :3, 3]
     way = P[parts.limb.joints[-1]] - P[parts.root]
-    if abs(float(way[0])) < 0.5 * float(np.linalg.norm(way)):
+    if float(-way[2]) > LIES_BACK * float(np.linalg.norm(way)):
         return
     for station in (1, 2):
         _point(wanted, anatomy, parts, station, lm.trunk[:, -1], _sided(parts, np.array([FOLDED[station - 1]])))
