@@ -12,6 +12,7 @@ from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
 from jigdoll.cli.pose import (
+    pose,
     pose_check,
     pose_draft,
     pose_inbetween,
@@ -82,6 +83,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "judge": judge,
     "track": track,
     "batch": batch,
+    "pose": pose,
     "prior": prior,
     "zoo": zoo,
     "doctor": doctor,
