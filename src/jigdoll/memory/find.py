@@ -31,12 +31,13 @@ SERVES: dict[str, dict[str, float]] = {
     "trot": {"run": 0.65, "walk": 0.62},
     "gallop": {"run": 0.85},
     "walk": {"slither": 0.62, "crawl": 0.62},
-    "crawl": {"walk": 0.62},
+    "crawl": {"walk": 0.74},
     "slither": {"walk": 0.8, "crawl": 0.8},
     "creep": {"sneak": 0.9},
     "bite": {"attack": 0.75},
     "pounce": {"attack": 0.68},
     "attack": {"bite": 0.8, "punch": 0.65, "swordplay": 0.7, "kick": 0.62},
+    "punch": {"attack": 0.65},
     "flap": {"fly": 0.85},
     "take_off": {"fly": 0.7},
     "land": {"fly": 0.62},
@@ -54,6 +55,8 @@ SERVES: dict[str, dict[str, float]] = {
     "turn_around": {"turn": 0.75},
 }
 """What real motion of one action may be shown for another."""
+MANNERS = {"zombie"}
+"""Who moves in a manner of their own."""
 IMPLIED = {"stagger": ("drunk", "zombie"), "limp": ("injured",)}
 """Manners that some actions have by themselves."""
 STYLED_WALK = 0.85
@@ -174,7 +177,8 @@ def _sentence(request: Request, action: RequestedAction) -> str:
 def _styles(request: Request, action: RequestedAction) -> set[str]:
     """The styles of a request in the words of segments: "like an old robot" is old, and a robot."""
     words = {word for style in request.style for word in style.split()} - {"like", "a", "an", "the"}
-    return words | set(IMPLIED.get(action.name, ()))
+    words |= {request.noun or ""} & MANNERS
+    return words or set(IMPLIED.get(action.name, ()))
 
 
 def _names(name: str) -> dict[str, float]:
@@ -199,7 +203,7 @@ def _manner(request: Request, action: RequestedAction, words: Words, styled: boo
         score = -0.3 * bool(words.style)
         score -= 0.03 * max(len(words.text.split()) - 4, 0)  # a long text tells of something special
     if action.name not in TURNS:
-        score -= 0.2 * min(abs(words.turn), 2.0)
+        score -= (0.05 if words.cyclic else 0.2) * min(abs(words.turn), 2.0)  # a way that goes on can be straightened
     wanted = {"backward": "back", "sideways": "side"}.get(action.way or "")
     for way in ("back", "side"):
         there = any(word.startswith(way) for word in words.text.lower().split())

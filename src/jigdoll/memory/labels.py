@@ -11,11 +11,12 @@ from jigdoll.protocols import TextEncoder
 
 STYLE_WORDS = {
     "mummy": "zombie", "zombie": "zombie", "frankenstein": "zombie", "drunk": "drunk", "old man": "old",
-    "teen": "child", "graceful": "graceful", "sexy": "sexy", "extremefemale": "sexy", "strong man": "strong", "lavish": "proud",
-    "stern": "angry", "attitude": "proud", "cool": "confident", "self assured": "confident", "injured": "injured",
-    "bruised": "injured", "wounded": "injured", "hurt": "injured", "mope": "sad", "sad": "sad", "elated": "happy",
-    "happy": "happy", "joy": "happy", "clumsy": "heavy", "relaxed": "relaxed", "rushed": "excited", "sneaky": "quiet",
-    "nervous": "scared", "funny": "playful", "on toes": "light", "angry": "angry", "scared": "scared", "tired": "tired",
+    "teen": "child", "graceful": "graceful", "sexy": "sexy", "extremefemale": "sexy", "strong man": "strong",
+    "lavish": "proud", "stern": "angry", "attitude": "proud", "cool": "confident", "self assured": "confident",
+    "injured": "injured", "bruised": "injured", "wounded": "injured", "hurt": "injured", "mope": "sad", "sad": "sad",
+    "elated": "happy", "happy": "happy", "joy": "happy", "clumsy": "heavy", "relaxed": "relaxed", "rushed": "excited",
+    "sneaky": "quiet", "nervous": "scared", "funny": "playful", "on toes": "light", "angry": "angry",
+    "scared": "scared", "tired": "tired",
 }  # fmt: skip
 """Manners that clips of the corpus are named after."""
 IMITATED = (
@@ -23,18 +24,23 @@ IMITATED = (
     "whale", "fish", "hummingbird", "pterosaur", "genie", "flamingo", "quail",
 )  # fmt: skip
 """Animals whom people imitate."""
-_REFINED = {"accept": "nod", "deny": "shake_head", "claphands": "clap", "coffee mug": "drink", "yes": "nod"}
-_REFINED |= {"no": "shake_head", "hello": "wave", "thoughtful": "think", "mug": "drink", "thinker": "think"}
-_REFINED |= {"textmessage": "type", "headbutt": "attack", "hitreact": "hit_reaction", "hit react": "hit_reaction"}
-_REFINED |= {"pushup": "push_up", "high five": "clap", "curtsey": "bow", "stroke": "swim", "free style": "swim"}
-_REFINED |= {
-    "sword slash": "swordplay",
-    "motorcycle": "ride",
-    "listen": "talk",
-    "stairs": "climb_stairs",
-    "duck": "dodge",
-}
-"""What some words of the corpus mean, which a sentence would say otherwise."""
+REFINED = {
+    "accept": "nod", "deny": "shake_head", "reject": "shake_head", "claphands": "clap", "coffee mug": "drink",
+    "thoughtful": "think", "thinker": "think", "textmessage": "type", "dialing phone": "type", "headbutt": "attack",
+    "hitreact": "hit_reaction", "hit react": "hit_reaction", "hit recieve": "hit_reaction", "pushup": "push_up",
+    "curtsey": "bow", "motorcycle": "ride", "stairs": "climb_stairs", "lindy": "dance", "cold": "tremble",
+    "ranged": "shoot", "lift legs": "walk", "gestures": "talk", "putting on": "work", "sword slash": "swordplay",
+    "break stroke": "swim", "breast stroke": "swim", "fly stroke": "swim", "free style": "swim", "story": "talk",
+}  # fmt: skip
+"""What some words of the corpus mean, whatever else is said."""
+NAMED = {"yes": "nod", "no": "shake_head", "hello": "wave", "listen": "talk", "duck": "dodge", "mug": "drink"}
+"""The same, where they are all that is said."""
+SILENT = (
+    "signals", "sequesnce", "hang out", "stares down", "passes soda", "channel surfing", "moving a stool", "vacation",
+    "ring around", "ready stance", "whip", "freezing", "confused", "pesky bug", "range of motion", "taking a movie",
+    "pulls up", "try door", "interact",
+)  # fmt: skip
+"""Texts that do not tell what is to be seen."""
 
 
 def plain(text: str) -> str:
@@ -60,7 +66,14 @@ def imitated(text: str) -> tuple[str, ...]:
 
 def actions_of(text: str, named: str, encoder: TextEncoder) -> tuple[str, ...]:
     """The actions of a clip in order: part by part where its text has commas, else what the corpus calls it."""
-    parts = [part.strip() for part in plain(text).split(",") if part.strip()]
+    words = plain(text)
+    if any(word in words for word in SILENT):
+        return ()
+    for name in IMITATED:
+        words = re.sub(rf"\b{name}( rex)?\b", "", words)
+    parts = [part.strip() for part in words.split(",") if part.strip()]
+    if not parts:
+        return ()
     found: list[str] = []
     for part in parts:
         actions = _part(part, named if len(parts) == 1 else UNNAMED, encoder)
@@ -72,18 +85,11 @@ def actions_of(text: str, named: str, encoder: TextEncoder) -> tuple[str, ...]:
 
 def _part(part: str, named: str, encoder: TextEncoder) -> list[str]:
     """The actions of one part of a text."""
-    for word, action in _REFINED.items():
-        if re.search(rf"\b{word}\b", part) and named in (
-            UNNAMED,
-            "talk",
-            "nod",
-            "work",
-            "idle",
-            "walk",
-            "climb",
-            action,
-        ):
+    for word, action in REFINED.items():
+        if re.search(rf"\b{word}\b", part):
             return [action]
+    if part.rsplit(maxsplit=1)[-1] in NAMED:
+        return [NAMED[part.rsplit(maxsplit=1)[-1]]]
     told = [action.name for action in read(part).actions]
     known = action_named(named) if named != UNNAMED else None
     if known is None:

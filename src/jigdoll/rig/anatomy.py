@@ -168,7 +168,7 @@ def _bones(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Bones:
         parts=parts,
         trunk=middle.get("spine", (0,)),
         neck=tuple(j for j in head if children[j]) or head[:1],
-        tail=tuple(j for j in tail if children[j]) or tail[:1],
+        tail=_whole_tail(tail, skeleton, limbs),
         T_rest=T,
         leg_length=max(length, 1e-3),
         sprawled=bool(len(ways)) and bool((np.abs(ways[:, 0]) > SPRAWLED * np.abs(ways[:, 1])).all()),
@@ -211,6 +211,19 @@ def anatomy_of(asset: RiggedAsset) -> Anatomy:
     )
 
 
+def _whole_tail(tail: Sequence[int], skeleton: Skeleton, limbs: Sequence[Limb]) -> tuple[int, ...]:
+    """The tail without its bare tip, from where it leaves the trunk: much of a shark is called spine."""
+    found = [j for j in tail if skeleton.children[j]] or list(tail[:1])
+    if not found:
+        return ()
+    taken = {joint for limb in limbs if limb.kind != "tail" for joint in limb.joints}
+    legs = any(limb.kind == "leg" for limb in limbs)
+    carriers = {skeleton.parents[limb.joints[0]] for limb in limbs if legs and limb.kind != "tail"}
+    while (above := skeleton.parents[found[0]]) > 0 and above not in taken and above not in carriers:
+        found.insert(0, above)
+    return tuple(found)
+
+
 def find_pelvis(trunk: Sequence[int], legs: Sequence[Leg], skeleton: Skeleton) -> int:
     """The joint of the trunk that carries the hindmost legs, the trunk's first one without legs."""
     last = max((leg.parts.limb.rank for leg in legs), default=-1)
@@ -233,20 +246,26 @@ def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) ->
     if len(chain) < 3:
         root, end = chain[0], chain[-1]
         return LimbParts(limb, (), root, root, end, (), max(reach, 1e-6), max(reach, 1e-6))
-    words = _MIDDLE_WORDS.get(limb.kind, set())
-    named = [i for i in range(1, len(chain) - 1) if _joined(skeleton.names[chain[i]]) & words]
+    named = middle_by_name(limb, skeleton)
+    at = chain.index(named) if named in chain[1:-1] else None
     lengths = [float(np.linalg.norm(P[b] - P[a])) for a, b in pairwise(chain)]
     counts = lengths
     if limb.kind == "leg":  # a long foot is no shin
         counts = [max(float(P[a, 1] - P[b, 1]), 0.2 * n) for (a, b), n in zip(pairwise(chain), lengths, strict=True)]
-    if named:
-        first, middle, last = named[0] - 1, named[0], named[0] + 1
+    if at is not None:
+        first, middle, last = at - 1, at, at + 1
     else:
         first, middle, last = _longest_bones(P[chain], counts)
-    return _parts(limb, chain, first, middle, last, P)
+    return parts_at(limb, chain, first, middle, last, P)
 
 
-def _parts(
+def middle_by_name(limb: Limb, skeleton: Skeleton) -> int | None:
+    """The joint of a limb that is called a knee or an elbow, or carries the bone beyond it."""
+    words = _MIDDLE_WORDS.get(limb.kind, set())
+    return next((joint for joint in limb.joints[1:-1] if _joined(skeleton.names[joint]) & words), None)
+
+
+def parts_at(
     limb: Limb, chain: Sequence[int], first: int, middle: int, last: int, P: Float[ndarray, "joints 3"]
 ) -> LimbParts:
     """The parts of a limb from where on its chain its root, its middle and its end are."""
@@ -302,7 +321,7 @@ def match_twins(parts: Sequence[LimbParts], P: Float[ndarray, "joints 3"]) -> tu
         far = np.linalg.norm(P[chain][None] - wanted[:, None], axis=-1)
         first, middle, last = far.argmin(1).tolist()
         if first < middle < last and float(far.min(1).max()) < _LIKE * size:
-            done[i] = _parts(one.limb, chain, first, middle, last, P)
+            done[i] = parts_at(one.limb, chain, first, middle, last, P)
     return tuple(done)
 
 

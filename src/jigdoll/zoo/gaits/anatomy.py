@@ -10,6 +10,7 @@ from torch import Tensor
 from jigdoll.errors import RigError
 from jigdoll.rig.anatomy import SPRAWLED, bones_of
 from jigdoll.rig.ik import Chain, make_chain
+from jigdoll.rig.names import read_name
 from jigdoll.rig.remember import remembered
 from jigdoll.types import Limb, Skeleton
 
@@ -198,6 +199,6 @@ def _loose(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> tuple[tuple[int, ...]
         chain = [start]
         while len(skeleton.children[chain[-1]]) == 1:
             chain.append(skeleton.children[chain[-1]][0])
-        if len(chain) > 1 and "jaw" not in skeleton.names[start].lower():
+        if len(chain) > 1 and "jaw" not in read_name(skeleton.names[start]).tokens:
             chains.append(tuple(chain[:-1]))
     return tuple(chains)
