@@ -264,7 +264,7 @@ def timed(corpus: Corpus, options: Options) -> Iterator[dict]:
     for name, _, word in FAR[:2] if options.quick else FAR:
         source, clip = corpus.clip(word)
         target = corpus.body(name)
-        short = clip[: round(2 * clip.fps)] if len(clip) > 2 * clip.fps else clip
+        short = replace(clip, pose=clip.pose[: max(round(2 * clip.fps), 1)])
         start = time.process_time()
         retarget(short, source.asset, target.asset)
         seconds = (time.process_time() - start) * 2 * clip.fps / len(short)
