@@ -57,7 +57,7 @@ def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     since = world @ anatomy.R_neutral.transpose(0, 2, 1)
     H = yaw(heading_of(since[:, anatomy.pelvis], motion.fps))
     free = np.einsum("fba,fjbc->fjac", H, since)
-    middle = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
+    middle: dict[MiddlePart, ndarray] = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
     splits = {parts.name: _split(anatomy, parts) for parts in anatomy.parts}
     return Details(turns, middle, splits, trunk_share(anatomy), touches_of(anatomy, motion))
 
