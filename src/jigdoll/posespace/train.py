@@ -154,8 +154,8 @@ def save_run(path: Path, run: Run, units: Units, facts: dict) -> None:
     temporary.replace(path)
 
 
-def read_run(path: Path, run: Run) -> Units:
-    """Take up the state that was written."""
+def read_run(path: Path, run: Run) -> tuple[Units, dict]:
+    """Take up the state that was written: its units and what it says of itself."""
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
@@ -170,7 +170,7 @@ def read_run(path: Path, run: Run) -> Units:
     full = run.optimiser.state_dict()
     run.optimiser.load_state_dict({"state": state, "param_groups": full["param_groups"]})
     run.updates, run.seconds = facts["updates"], facts["seconds"]
-    return Units(tensors["units.mean"], tensors["units.spread"])
+    return Units(tensors["units.mean"], tensors["units.spread"]), facts
 
 
 def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> Run:
@@ -181,13 +181,15 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
     run, state = start_run(config, options), out / "state.safetensors"
     mean, spread = spread_of(data)
     units = Units(torch.from_numpy(mean).float(), torch.from_numpy(spread).float())
+    sources = _sources(data)
     if state.exists():
-        units = read_run(state, run)
+        units, before = read_run(state, run)
+        sources |= set(before["sources"])
     vectors = text_vectors(every)
     windows = Windows(data, units, vectors, seed=options.seed + run.updates)
     unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far") if every.of((name,)).clips}
     generator = torch.Generator().manual_seed(options.seed + run.updates)
-    facts = {"net": asdict(config), "options": asdict(options), "sources": _sources(data)}
+    facts = {"net": asdict(config), "options": asdict(options), "sources": sorted(sources)}
     saved = checked = run.seconds
     clock, sums = time.process_time(), []
     while run.seconds < 3600 * options.hours:
@@ -207,6 +209,7 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
             saved = run.seconds
             save_run(state, run, units, facts)
     save_run(state, run, units, facts)
+    note(out, run, {"ended": True})
     return run
 
 
@@ -217,9 +220,9 @@ def note(out: Path, run: Run, facts: dict) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _sources(data: Dataset) -> list[str]:
+def _sources(data: Dataset) -> set[str]:
     """Who made what was learned from, and under which licence."""
-    return sorted({f"{clip.source.split(':')[0].split(' ')[0]} ({clip.licence})" for clip in data.clips})
+    return {f"{clip.source.split(':')[0].split(' ')[0]} ({clip.licence})" for clip in data.clips}
 
 
 def main() -> None:
