@@ -1,10 +1,13 @@
 """The verbs of pose on a character file, with weights of a run that was trained for a moment."""
 
 import json
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from jigdoll.cli.pose import (
     pose_check,
@@ -18,11 +21,12 @@ from jigdoll.cli.pose import (
 )
 from jigdoll.errors import FileFormatError, JigdollError
 from jigdoll.export import save
-from jigdoll.posespace.dataset import Dataset, save_clips
+from jigdoll.posespace.dataset import Dataset, creature_takes, dataset_of, draw_some, save_clips
 from jigdoll.posespace.model import NetConfig
 from jigdoll.posespace.own import train_on
-from jigdoll.posespace.train import TrainOptions, start_run, train
+from jigdoll.posespace.train import TrainOptions, draw_samples, start_run, train
 from jigdoll.posespace.weights import export_weights, open_space
+from jigdoll.posespace.windows import Units
 from jigdoll.posespace.workbench import open_workbench
 from jigdoll.zoo.assemble import random_creature
 from jigdoll.zoo.gaits import reference_motion
@@ -56,6 +60,15 @@ def test_a_run_goes_on_where_it_was_stopped(run: Path, weights: Path) -> None:
     train(run.parent / "cache", run, TINY, TrainOptions(hours=4e-4, warm=2))
     assert open_space(run).facts["updates"] > before > 0
     assert sum("ended" in json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()) == 2
+
+
+def test_sheets_show_what_was_learned_from_and_what_was_learned(tmp_path: Path, data: Dataset, units: Units) -> None:
+    draw_some(data, tmp_path)
+    far = dataset_of(islice(creature_takes(1, seed=7, held_out=True), 2))
+    draw_samples(tmp_path / "samples.png", start_run(TINY, TrainOptions()), units, far)
+    for name in ("clips_0.png", "samples.png"):
+        picture = np.asarray(Image.open(tmp_path / name))
+        assert picture.shape[0] >= 220 and float((picture < 200).mean()) > 0.003
 
 
 def test_weights_open_without_pickle_in_half_precision_and_tell_their_sources(run: Path, weights: Path) -> None:

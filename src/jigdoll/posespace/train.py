@@ -22,14 +22,17 @@ from torch import Tensor, nn
 
 from jigdoll.language.encoder import open_encoder
 from jigdoll.posespace.dataset import Dataset, open_dataset, spread_of
+from jigdoll.posespace.layout import RATE
 from jigdoll.posespace.losses import LossWeights, denoising_loss
 from jigdoll.posespace.model import NetConfig, PoseNet, clean_estimate, signal_and_noise
+from jigdoll.posespace.sheet import draw_sticks
+from jigdoll.posespace.space import PoseSpace
 from jigdoll.posespace.windows import Batch, Units, Windows
 
 SIZES = ((48, 14, 0.5), (24, 28, 0.2), (12, 48, 0.1), (1, 200, 0.2))
 """Frames of a window, windows of a batch, and how often such a batch is drawn."""
 CHECK_LEVELS = (0.05, 0.3, 0.6, 0.9, 0.98)
-SAVE_SECONDS, CHECK_SECONDS = 120.0, 300.0
+SAVE_SECONDS, CHECK_SECONDS, SHEET_SECONDS = 120.0, 300.0, 1800.0
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,7 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
     unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far") if every.of((name,)).clips}
     generator = torch.Generator().manual_seed(options.seed + run.updates)
     facts = {"net": asdict(config), "options": asdict(options), "sources": sorted(sources)}
-    saved = checked = run.seconds
+    saved = checked = drawn = run.seconds
     clock, sums = time.process_time(), []
     while run.seconds < 3600 * options.hours:
         frames, count, _ = SIZES[windows.dice.choice(len(SIZES), p=[size[2] for size in SIZES])]
@@ -205,12 +208,34 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
             checked = run.seconds
             for name, those in unseen.items():
                 note(out, run, {name: check(run, those, units)})
+        if run.seconds - drawn > SHEET_SECONDS:
+            drawn = run.seconds
+            draw_samples(out / f"samples_{run.updates}.png", run, units, every)
         if run.seconds - saved > SAVE_SECONDS:
             saved = run.seconds
             save_run(state, run, units, facts)
     save_run(state, run, units, facts)
     note(out, run, {"ended": True})
     return run
+
+
+def draw_samples(target: Path, run: Run, units: Units, data: Dataset, *, most: int = 12) -> None:
+    """A sheet of clips that the averaged weights make on rigs they never saw, each above the true one."""
+    space = PoseSpace(run.average, units, open_encoder(), {})
+    figures, clips, titles, seen = [], [], [], set()
+    for clip in data.of(("near", "far")).clips:
+        name = clip.rig if clip.action in ("walk", "swim", "fly") else clip.action
+        if name in seen or len(seen) == most:
+            continue
+        seen.add(name)
+        figure = data.figures[clip.figure]
+        dice = torch.Generator().manual_seed(0)
+        made = space.draw([figure], 48, space.words(clip.texts[0]), generator=dice)[0].numpy()
+        figures += [figure, figure]
+        clips += [made, clip.values[:, : round(48 / RATE * clip.fps)]]
+        titles += [clip.texts[0], f"true: {clip.source[:40]}"]
+    if clips:
+        draw_sticks(target, figures, clips, titles)
 
 
 def note(out: Path, run: Run, facts: dict) -> None:
