@@ -42,7 +42,8 @@ from jigdoll.memory.segments import open_memory
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent
 from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import encode, feet_of
+from jigdoll.rig.retarget.limb_motion import encode
+from jigdoll.rig.retarget.standing import feet_of
 from jigdoll.types import Motion
 from jigdoll.zoo import SPECIES, make
 from retarget_measures import bones, degrees, directions
