@@ -10,7 +10,7 @@ from numpy import ndarray
 from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
-from jigdoll.memory.find import TURNS, Found, find, pick_after, refusal, tempo_of
+from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
 from jigdoll.memory.loops import go_on, long_enough, loop
 from jigdoll.memory.parts import alike
@@ -48,6 +48,8 @@ class Directions:
     """The end meets the beginning, in pose and velocity."""
     seed: int = 0
     """Another seed finds other segments that fit as well."""
+    worse: float = SEEDS
+    """How much worse than the best they may fit."""
     speed: float | None = None
     """Over the ground, of the actions that get along [m/s]."""
     path: Float[ndarray, "points 2"] | None = None
@@ -98,7 +100,7 @@ def draft(
     pieces: list[list[LimbMotion]] = []
     for action, found in zip(request.actions, ranked, strict=True):
         last = pieces[-1][0] if pieces else directions.start
-        best = pick_after(memory, found, directions.seed, None if last is None else _follows(last))
+        best = pick_after(memory, found, directions.seed, None if last is None else _follows(last), directions.worse)
         others = [f for f in found if _same(f, best)][: ALTERNATIVES - 1]
         raw = [_piece(memory, f, request, action, directions.fps) for f in (best, *others)]
         pieces.append([_paced(piece, action, anatomy, directions) for piece in raw])

@@ -151,16 +151,22 @@ def refusal(memory: Memory, request: Request, action: RequestedAction, anatomy: 
     )
 
 
-def pick(found: Sequence[Found], seed: int) -> Found:
-    """One of the segments that fit about as well as the best: another seed, another one."""
-    near = [f for f in found if f.score > found[0].score - SEEDS]
+def pick(found: Sequence[Found], seed: int, worse: float = SEEDS) -> Found:
+    """One of the segments that fit at most so much worse than the best: another seed, another one."""
+    near = [f for f in found if f.score > found[0].score - worse]
     return near[seed % len(near)]
 
 
-def pick_after(memory: Memory, found: Sequence[Found], seed: int, end: Callable[[LimbMotion], float] | None) -> Found:
+def pick_after(
+    memory: Memory,
+    found: Sequence[Found],
+    seed: int,
+    end: Callable[[LimbMotion], float] | None,
+    worse: float = SEEDS,
+) -> Found:
     """The one to take after another action: of those that fit, the one that goes on best from there."""
     if end is None:
-        return pick(found, seed)
+        return pick(found, seed, worse)
     near = [f for f in found if f.score > found[0].score - FITTING]
     ranked = sorted(near, key=lambda f: -f.score + TRANSITION * end(memory.segment(f.index).motion))
     return ranked[0] if seed == 0 else ranked[seed % min(len(ranked), 3)]
