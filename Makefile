@@ -8,8 +8,8 @@ export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test lint docs package bench test-blender clean
 
-demo: $(VENV)/.core  ## A sentence becomes a character that walks: GLB, BVH, video, contact sheet and report in out/demo.
-	$(BIN)/jigdoll animate "a red fox walks" --out out/demo
+demo: $(VENV)/.core  ## Three characters, three sentences: GLB, BVH, films and reports behind one page, out/demo/index.html.
+	$(BIN)/jigdoll batch examples/demo.csv --out out/demo --runner pool
 
 # Two processes of one thread each; they take tests from each other, so that both end together.
 test: $(VENV)/.dev tests/validator/node_modules lint docs package  ## Style, types, layers, manual, wheel, all tests.

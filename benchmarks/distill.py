@@ -29,6 +29,7 @@ from jigdoll.distill.scene import make_scene
 from jigdoll.prior.pocket.model import PocketConfig, PocketNet
 from jigdoll.prior.pocket.prior import PocketPrior, open_pocket
 from jigdoll.protocols import VideoPrior
+from jigdoll.rig.anatomy import anatomy_of
 
 PARTS = {
     "motion": ("curve_values", "pose_of", "forward"),
@@ -68,7 +69,7 @@ def measure(
     """The mean time of each part over some steps, after two that warm up."""
     asset = zoo.make(name)
     options = AnimateOptions(iterations=1000, cameras=CameraOptions(views=views, splats=splats, frames=frames))
-    scene = make_scene(asset, f"a {name} walks", prior, options)
+    scene = make_scene(anatomy_of(asset), f"a {name} walks", prior, options)
     state = replace(loop.begin(scene, 0), step=950)  # late enough for all losses
     for _ in range(2):
         state, _, _ = loop.advance(scene, state)

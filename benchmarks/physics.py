@@ -29,7 +29,7 @@ from jigdoll.kinematics import make_skeleton, rest_transforms
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.math.transforms import translation
 from jigdoll.motion import resample
-from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
 from jigdoll.physics.optimise import Window, find_stable_step
@@ -83,7 +83,7 @@ def standing(
     asset: RiggedAsset, substeps: int = 100, *, needs_legs: bool = True
 ) -> tuple[Bodies, NewtonEngine, torch.Tensor, torch.Tensor]:
     """A character on its feet, and controls that hold it."""
-    bodies = make_bodies(asset, needs_legs=needs_legs)
+    bodies = bodies_of(asset, needs_legs=needs_legs)
     engine = NewtonEngine(bodies, choose_gains(bodies, 1 / (24 * substeps)))
     T = rest_transforms(asset.skeleton).double()[list(bodies.joints)]
     state = engine.start(T, torch.zeros(len(bodies), 6, dtype=torch.float64))
@@ -261,7 +261,7 @@ def compared(function: Any, offsets: torch.Tensor, generator: torch.Generator, *
 
 def clip_loss(asset: RiggedAsset, motion: Motion) -> tuple[Any, torch.Tensor]:
     """The mean distance to a whole clip, without clipping, as a function of the offsets of its controls."""
-    config, bodies = TrackConfig(clip=None), make_bodies(asset)
+    config, bodies = TrackConfig(clip=None), bodies_of(asset)
     reference = make_reference(bodies, asset.skeleton, motion)
     gains, substeps = find_stable_step(reference, bodies, config, NewtonEngine)
     window = Window(reference, bodies, gains, substeps, config, NewtonEngine)

@@ -117,6 +117,8 @@ class Options:
     """Longer clips are cut."""
     shuffle: bool = False
     """In an order of chance, the same every time: for runs that will not come to the end."""
+    part: tuple[int, int] = (0, 1)
+    """Every n-th clip from the i-th one on, as i n: for several processes, each with its own --json."""
     only: str = ""
     """Only clips whose file or name holds this."""
     json: Path | None = None
@@ -133,6 +135,7 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     """Track one clip and tell what came of it."""
     from jigdoll.asset.load import load
     from jigdoll.judge import judge
+    from jigdoll.math import GRAVITY
     from jigdoll.motion import resample
     from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine
@@ -159,7 +162,7 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     verdict = judge(ready.asset, done.motion)
     after = physical_verdict(done.bodies, ready.asset.skeleton, done.motion)
     before = physical_verdict(done.bodies, ready.asset.skeleton, done.reference)
-    weight = done.bodies.total_mass * 9.81
+    weight = done.bodies.total_mass * GRAVITY
     if options.sheets is not None:
         sheet(options.sheets / f"{Path(path).stem}_{clip}.png".replace(" ", "_"), ready.asset, done)
     return {
@@ -234,7 +237,10 @@ def summary(rows: list[dict[str, Any]]) -> None:
         if values:
             table.add_row(f"median {key}", f"{statistics.median(values):.3f}")
     table.add_row("by gradients", f"{sum(row['path'] == 'gradients' for row in held) / len(held):.1%}")
-    table.add_row("without a hand", f"{sum(row['hand'] == 0 for row in held) / len(held):.1%}")
+    table.add_row("without a hand that pulls", f"{sum(row['hand'] == 0 for row in held) / len(held):.1%}")
+    table.add_row(
+        "without any help", f"{sum(row['hand'] == 0 and row['upright'] == 0 for row in held) / len(held):.1%}"
+    )
     console.print(table)
     for row in rows:
         if not row.get("finite") or row["fell"] or row["error"] > 0.08:
@@ -258,7 +264,8 @@ def main(options: Options) -> None:
     pairs = [pair for pair in chosen() if options.only in " ".join(pair)]
     if options.shuffle:
         random.Random(0).shuffle(pairs)
-    for path, clip in pairs[: options.clips]:
+    first, step = options.part
+    for path, clip in pairs[first::step][: options.clips]:
         what = f"{Path(path).stem} {clip}"
         if what in done:
             continue

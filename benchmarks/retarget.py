@@ -5,16 +5,20 @@
 Angles are means over frames and over the bones of limbs, trunk, neck and tail: between the direction of a bone and its
 direction in the truth, both in the frame of the body's heading.
 
-- `same`: encode and decode on one rig, 50 clips.
-- `changed`: one rig with other proportions, rest pose, joint count, joint frames and no names; its own clip is true.
+- `same`: encode and decode on one rig, 200 clips.
+- `changed`: one rig with other proportions, rest pose, joint count, joint frames and no names, 200 cases; its own clip
+  is true.
 - `people`: CMU clips on six humanoid skeletons and back.
 - `sisters`: clips of one animal on another whose artist made the same action: each pose against the nearest one of the
   artist's clip, both ways. Beside it plain copying: each joint turns as much since rest as the joint at its place in
   the other body's limb, which is what one writes first.
 - `far`: rigs that have little in common, beside their rest pose.
 
-Feet are measured on every retargeted clip: how far a foot's pivot goes within a stance, how deep a sole is below the
-ground, and how high above it where the source stands, all in leg lengths.
+- `time`: seconds of one core for two seconds of motion, with the measuring of both bodies.
+
+Feet are measured on every retargeted clip: how far a foot's pivot goes within a stance and how high a sole is where the
+source stands [leg lengths], and how deep a sole is below the ground [body lengths]. Flesh: how deep skin is inside
+other flesh, beyond rest, at its worst place, mean over frames [body lengths], beside the source's.
 """
 
 import json as json_module
@@ -35,17 +39,12 @@ from rich.table import Table
 
 from jigdoll.asset.load import load, load_clips
 from jigdoll.errors import JigdollError, RepairWarning
-from jigdoll.formats.rest import motion_asset, skeleton_of
-from jigdoll.kinematics import motion_to_world, rest_pose
-from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.rig.anatomy import Anatomy, anatomy_of
-from jigdoll.rig.reparent import Reparented, reparent, to_reparented
-from jigdoll.rig.retarget import decode, encode
-from jigdoll.rig.retarget.decode import stances
-from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import LimbMotion, feet_of, heading_of, yaw
-from jigdoll.rig.retarget.turns import from_rotvec
-from jigdoll.types import Motion, Pose, RiggedAsset
+from jigdoll.kinematics import rest_pose
+from jigdoll.rig.anatomy import anatomy_of
+from jigdoll.rig.reparent import to_reparented
+from jigdoll.rig.retarget import LimbMotion, decode, details_of, encode, retarget
+from jigdoll.types import Motion, RiggedAsset
+from retarget_measures import Body, bones, change, copied, degrees, directions, feet, flesh, nearest, whole
 
 HERE = Path(__file__).resolve().parent
 ANIMALS, DINOSAURS = "quaternius/animals_pack", "quaternius/dinosaurs_pack"
@@ -68,12 +67,24 @@ CMU = ("cmu_001_021.zip:07_05", "cmu_001_021.zip:13_17", "cmu_001_021.zip:16_08"
 CHANGED = (
     f"{ANIMALS}/Wolf.glb:Gallop",
     f"{ANIMALS}/Horse.glb:Walk",
+    f"{ANIMALS}/Cow.glb:Eating",
     f"{DINOSAURS}/Trex.glb:Run",
     f"{DINOSAURS}/Stegosaurus.glb:Walk",
+    f"{DINOSAURS}/Apatosaurus.glb:Run",
     "quaternius/easy_enemies_pack/Spider.glb:Walk",
+    "quaternius/easy_enemies_pack/Rat.glb:Walk",
     "quaternius/single_knight_pack/KnightCharacter.glb:Walk",
     "quaternius/cyberpunk_pack/Character.glb:Run",
+    "quaternius/monsters/orc.glb:Walk",
+    "quaternius/mech_pack/Stan.glb:Dance",
+    "kaykit/adventurers/barbarian.glb:Walking_A",
     "quaternius/fish_pack/Shark.glb:Swim",
+    "quaternius/cute_fish_pack/Anglerfish.glb:Swimming_Normal",
+    "quaternius/animated_monsters/Bat.glb:Flying",
+    "quaternius/animated_monsters/Dragon.glb:Flying",
+    "mesh2motion/bird-animations.glb:Flap",
+    "mesh2motion/snake-animations.glb:winding",
+    "talmolab/mouse.glb:walk_2",
 )
 FAR = (
     ("khronos/Fox.glb", "Walk", f"{ANIMALS}/Wolf.glb:Walk"),
@@ -84,7 +95,9 @@ FAR = (
     ("quaternius/fish_pack/Shark.glb", "Swim", "quaternius/cute_fish_pack/Shark.glb:Swimming_Normal"),
     ("quaternius/fish_pack/Fish1.glb", "Swim", "quaternius/cute_fish_pack/Anglerfish.glb:Swimming_Normal"),
 )
-Section = Literal["same", "changed", "people", "sisters", "far"]
+UNFIT = ("livingcavesmobs", "livingnether")
+"""Folders of blocks and blobs."""
+Section = Literal["same", "changed", "people", "sisters", "far", "time"]
 
 
 @dataclass(frozen=True)
@@ -95,72 +108,9 @@ class Options:
     """The folder with `characters` and `motion`."""
     quick: bool = False
     """A few cases of each kind."""
-    only: tuple[Section, ...] = ("same", "changed", "people", "sisters", "far")
+    only: tuple[Section, ...] = ("same", "changed", "people", "sisters", "far", "time")
     json: Path | None = None
     seed: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Body:
-    """A character with its working copy and its measures."""
-
-    asset: RiggedAsset
-    copy: Reparented
-    anatomy: Anatomy
-
-
-# Measures
-
-
-def bones(anatomy: Anatomy) -> list[tuple[int, int]]:
-    """The bones of limbs, trunk, neck and tail that are long enough to have a direction."""
-    P = anatomy.T_rest[:, :3, 3]
-    chains = [limb.joints for limb in anatomy.limbs]
-    found = {pair for chain in chains for pair in pairwise(chain)}
-    return sorted((a, b) for a, b in found if np.linalg.norm(P[b] - P[a]) > 0.02 * anatomy.body_length)
-
-
-def directions(anatomy: Anatomy, motion: Motion, pairs: list[tuple[int, int]]) -> np.ndarray:
-    """Unit directions [frames bones 3] in the frame of the heading."""
-    world = motion_to_world(anatomy.skeleton, motion)
-    hub = anatomy.pelvis
-    turned = world[:, hub, :3, :3] @ anatomy.R_neutral[hub].T
-    H = yaw(heading_of(turned, motion.fps))
-    P = world[..., :3, 3]
-    way = np.stack([P[:, b] - P[:, a] for a, b in pairs], 1)
-    way = np.einsum("fba,fjb->fja", H, way)
-    return way / np.maximum(np.linalg.norm(way, axis=-1, keepdims=True), 1e-12)
-
-
-def degrees(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Angles between directions."""
-    return np.degrees(np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), (a * b).sum(-1)))
-
-
-def nearest(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean angle between each pose and the nearest one of the other clip, both ways."""
-    cross = np.stack([degrees(a[i][None], b).mean(-1) for i in range(len(a))])
-    return float(0.5 * (cross.min(1).mean() + cross.min(0).mean()))
-
-
-def feet(body: Body, limb_motion: LimbMotion, motion: Motion) -> dict[str, float]:
-    """Worst drift in a stance, deepest sole, highest standing sole [leg lengths]."""
-    anatomy = body.anatomy
-    if not anatomy.legs or not limb_motion.grounded:
-        return {}
-    world = motion_to_world(anatomy.skeleton, motion)
-    found = feet_of(anatomy, world, motion.fps)
-    stands = stances(limb_motion, anatomy)
-    low = found.soles[..., 1].amin(-1).numpy()
-    joints = found.joints.numpy()
-    drift = 0.0
-    for i in range(len(anatomy.legs)):
-        for first, last in runs(stands[:, i]):
-            place = joints[first:last, i][:, [0, 2]]
-            drift = max(drift, float(np.linalg.norm(place - place.mean(0), axis=1).max()))
-    unit = anatomy.leg_length
-    floating = low[stands].max() if stands.any() else 0.0
-    return {"drift": drift / unit, "depth": max(-float(low.min()), 0.0) / unit, "float": max(floating, 0.0) / unit}
 
 
 # Cases
@@ -190,11 +140,6 @@ class Corpus:
         return body, named_clip(body.asset, name)
 
 
-def whole(asset: RiggedAsset) -> Body:
-    copy = reparent(asset)
-    return Body(asset, copy, anatomy_of(copy.asset))
-
-
 def named_clip(asset: RiggedAsset, name: str) -> Motion:
     """The clip whose name ends so, else the first that holds the word."""
     clips = asset.clips
@@ -205,19 +150,30 @@ def named_clip(asset: RiggedAsset, name: str) -> Motion:
     return (ends or holds)[0]
 
 
+def carried(source: Body, motion: Motion, target: Body) -> tuple[LimbMotion, Motion]:
+    """A motion of one working copy on another, as `retarget` does it."""
+    limb_motion = encode(source.anatomy, motion)
+    details = details_of(source.anatomy, motion)
+    return limb_motion, decode(limb_motion, target.anatomy, details=details)
+
+
 def same(corpus: Corpus, options: Options) -> Iterator[dict]:
     """Encode and decode on one rig."""
-    files = sorted((corpus.folder / "characters" / "quaternius").glob("*/*.glb"))
-    wanted, done = (6, 0) if options.quick else (50, 0)
+    root = corpus.folder / "characters"
+    files = [file for file in sorted(root.glob("**/*.glb")) if file.parent.name not in UNFIT]
+    wanted, done = (6, 0) if options.quick else (200, 0)
+    per_file = max(wanted // len(files), 1) + (not options.quick)
     for file in files[:: max(len(files) // wanted, 1)]:
-        body = corpus.body(str(file.relative_to(corpus.folder / "characters")))
-        for clip in list(body.asset.clips.values())[: 1 if options.quick else 2]:
-            if len(clip) < 4 or done >= wanted:
+        body = corpus.body(str(file.relative_to(root)))
+        clips = [clip for clip in body.asset.clips.values() if len(clip) > 3]
+        for clip in clips[:: max(len(clips) // per_file, 1)][:per_file]:
+            if done >= wanted:
                 continue
             moved = to_reparented(body.copy, clip)
-            limb_motion = encode(body.anatomy, moved)
-            again = decode(limb_motion, body.anatomy)
+            limb_motion, again = carried(body, moved, body)
             pairs = bones(body.anatomy)
+            if not pairs:
+                continue
             angle = degrees(directions(body.anatomy, moved, pairs), directions(body.anatomy, again, pairs))
             done += 1
             name = f"{file.stem}:{clip.name.split('|')[-1]}"
@@ -232,56 +188,17 @@ def changed(corpus: Corpus, options: Options) -> Iterator[dict]:
         motion = to_reparented(body.copy, clip)
         bare = anatomy_of(replace(body.copy.asset, clips={}))  # the other rig has no idle clip to show its carriage
         body = replace(body, anatomy=bare)
-        for case in range(1 if options.quick else 4):
-            skeleton, joints = change(body.anatomy, rng)
-            other = whole(motion_asset("changed", skeleton, {}))
-            limb_motion = encode(body.anatomy, motion)
-            moved = decode(limb_motion, other.anatomy)
-            pairs = bones(body.anatomy)
+        for case in range(1 if options.quick else 10):
+            asset, joints = change(body.anatomy, rng)
+            other = whole(asset)
+            limb_motion, moved = carried(body, motion, other)
             where = {j: i for i, j in enumerate(other.copy.joints)}
-            theirs = [(where[joints[a]], where[joints[b]]) for a, b in pairs]
-            truth, ours = directions(body.anatomy, motion, pairs), directions(other.anatomy, moved, theirs)
+            kept = [(a, b) for a, b in bones(body.anatomy) if joints[a] in where and joints[b] in where]
+            theirs = [(where[joints[a]], where[joints[b]]) for a, b in kept]
+            truth, ours = directions(body.anatomy, motion, kept), directions(other.anatomy, moved, theirs)
             angle = degrees(truth, ours).mean()
-            yield {"case": f"{word} {case}", "degrees": float(angle), **feet(other, limb_motion, moved)}
-
-
-def change(anatomy: Anatomy, rng: np.random.Generator):
-    """Another skeleton of the same body, and where its joints went."""
-    skeleton, T = anatomy.skeleton, anatomy.T_rest
-    P, kids = T[:, :3, 3], skeleton.children
-    factor = np.ones(len(skeleton))
-    lengths = {kind: rng.uniform(0.75, 1.3) for kind in ("leg", "arm", "wing", "fin", "head", "tail", "spine")}
-    for limb in anatomy.limbs:
-        factor[list(limb.joints[1:])] = lengths[limb.kind]
-    turn = np.tile(np.eye(3), (len(skeleton), 1, 1))
-    lift = rng.uniform(-0.6, 0.9)
-    for parts in anatomy.parts:
-        if parts.limb.kind == "arm" and anatomy.kind == "person":  # towards a T pose, or down
-            side = 1.0 if parts.limb.side == "left" else -1.0
-            below = [parts.root]
-            for joint in below:
-                below += kids[joint]
-            turn[below] = from_rotvec(np.array([0.0, 0.0, side * lift]))
-    new = P.copy()
-    for joint, parent in enumerate(skeleton.parents):
-        if parent >= 0:
-            new[joint] = new[parent] + factor[joint] * turn[parent] @ (P[joint] - P[parent])
-    new[:, 1] += P[:, 1].min() - new[:, 1].min()
-    parents, places, joints = [], [], []
-    for joint, parent in enumerate(skeleton.parents):
-        above = joints[parent] if parent >= 0 else -1
-        if parent >= 0 and len(kids[parent]) == 1 and rng.random() < 0.25:
-            parents.append(above)
-            places.append(0.5 * (new[parent] + new[joint]))
-            above = len(parents) - 1
-        parents.append(above)
-        places.append(new[joint])
-        joints.append(len(parents) - 1)
-    world = np.tile(np.eye(4), (len(parents), 1, 1))
-    world[:, :3, :3] = from_rotvec(rng.normal(size=(len(parents), 3)))
-    world[:, :3, 3] = places
-    names = [f"bone_{i}" for i in rng.permutation(len(parents))]
-    return skeleton_of(names, tuple(parents), world), joints
+            both = {"flesh": flesh(other, moved), "source's": flesh(body, motion)}
+            yield {"case": f"{word} {case}", "degrees": float(angle), **feet(other, limb_motion, moved), **both}
 
 
 def people(corpus: Corpus, options: Options) -> Iterator[dict]:
@@ -297,7 +214,8 @@ def people(corpus: Corpus, options: Options) -> Iterator[dict]:
             back = decode(encode(other.anatomy, moved), body.anatomy)
             angle = degrees(directions(body.anatomy, motion, pairs), directions(body.anatomy, back, pairs))
             case = f"{word.split(':')[1]} on {Path(name).stem}"
-            yield {"case": case, "degrees": float(angle.mean()), **feet(other, there, moved)}
+            both = {"flesh": flesh(other, moved)}
+            yield {"case": case, "degrees": float(angle.mean()), **feet(other, there, moved), **both}
 
 
 def sisters(corpus: Corpus, options: Options) -> Iterator[dict]:
@@ -323,40 +241,32 @@ def far(corpus: Corpus, options: Options) -> Iterator[dict]:
 def against(case: str, target: Body, own: Motion, source: Body, clip: Motion) -> dict:
     """A retargeted clip against the artist's own, beside plain copying and the rest pose."""
     anatomy, pairs = target.anatomy, bones(target.anatomy)
-    limb_motion = encode(source.anatomy, to_reparented(source.copy, clip))
-    moved = decode(limb_motion, anatomy)
+    theirs = to_reparented(source.copy, clip)
+    limb_motion, moved = carried(source, theirs, target)
     truth = directions(anatomy, to_reparented(target.copy, own), pairs)
     still = Motion(rest_pose(anatomy.skeleton, frames=2), 30.0)
-    plain = copied(source, to_reparented(source.copy, clip), target)
+    plain = copied(source, theirs, target)
     return {
         "case": case,
         "degrees": nearest(directions(anatomy, moved, pairs), truth),
         "plain": nearest(directions(anatomy, plain, pairs), truth),
         "rest": nearest(directions(anatomy, still, pairs), truth),
         **feet(target, limb_motion, moved),
+        "flesh": flesh(target, moved),
+        "source's": flesh(source, theirs),
     }
 
 
-def copied(source: Body, motion: Motion, target: Body) -> Motion:
-    """The rival: each joint turns as much since rest as the joint at its place in the other body's limb."""
-    world = motion_to_world(source.anatomy.skeleton, motion)[..., :3, :3]
-    turned = world @ source.anatomy.T_rest[:, :3, :3].transpose(0, 2, 1)
-    twins = {0: 0}
-    known = {(limb.kind, limb.side, limb.rank): limb.joints for limb in source.anatomy.limbs}
-    for limb in target.anatomy.limbs:
-        theirs = known.get((limb.kind, limb.side, limb.rank), ())
-        for i, joint in enumerate(limb.joints if theirs else ()):
-            twins.setdefault(joint, theirs[round(i / max(len(limb.joints) - 1, 1) * (len(theirs) - 1))])
-    skeleton, R = target.anatomy.skeleton, target.anatomy.T_rest[:, :3, :3]
-    G = np.empty((len(motion), len(skeleton), 3, 3))
-    local = np.empty_like(G)
-    for joint, parent in enumerate(skeleton.parents):
-        above = np.eye(3) if parent < 0 else G[:, parent] @ R[parent].T
-        G[:, joint] = turned[:, twins[joint]] @ R[joint] if joint in twins else above @ R[joint]
-        local[:, joint] = np.swapaxes(above @ R[joint], -1, -2) @ G[:, joint]
-    scale = target.anatomy.leg_length / source.anatomy.leg_length
-    rotations = matrix_to_quaternion(torch.from_numpy(local)).float()
-    return Motion(Pose(scale * motion.pose.root, rotations), motion.fps, motion.name)
+def timed(corpus: Corpus, options: Options) -> Iterator[dict]:
+    """Two seconds of motion, from assets that are open."""
+    for name, _, word in FAR[:2] if options.quick else FAR:
+        source, clip = corpus.clip(word)
+        target = corpus.body(name)
+        short = clip[: round(2 * clip.fps)] if len(clip) > 2 * clip.fps else clip
+        start = time.process_time()
+        retarget(short, source.asset, target.asset)
+        seconds = (time.process_time() - start) * 2 * clip.fps / len(short)
+        yield {"case": f"{Path(name).stem} < {word.split('/')[-1]}", "seconds": seconds}
 
 
 SECTIONS: dict[Section, Callable[[Corpus, Options], Iterator[dict]]] = {
@@ -365,6 +275,7 @@ SECTIONS: dict[Section, Callable[[Corpus, Options], Iterator[dict]]] = {
     "people": people,
     "sisters": sisters,
     "far": far,
+    "time": timed,
 }
 
 
@@ -390,7 +301,7 @@ def main(options: Options) -> None:
 
 
 def show(console: Console, section: str, rows: list[dict], seconds: float) -> None:
-    columns = ("degrees", "plain", "rest", "drift", "depth", "float")
+    columns = ("degrees", "plain", "rest", "drift", "depth", "float", "flesh", "source's", "seconds")
     columns = [column for column in columns if any(column in row for row in rows)]
     table = Table("case", *columns, title=f"{section}: {len(rows)} clips, {seconds:.0f} CPU s")
     for row in rows:

@@ -11,6 +11,7 @@ from jigdoll.distill.options import AnimateOptions, CurveOptions, LossWeights
 from jigdoll.distill.scene import make_scene
 from jigdoll.judge import judge
 from jigdoll.prior.pocket.prior import open_pocket
+from jigdoll.rig.anatomy import anatomy_of
 
 
 def watch(now: StepReport) -> None:
@@ -24,7 +25,7 @@ dog = zoo.make("dog")
 options = AnimateOptions(
     iterations=40, refine_steps=60, curves=CurveOptions(basis="frames"), losses=LossWeights(smooth=3000.0)
 )
-scene = make_scene(dog, "a dog walks", open_pocket(), options)
+scene = make_scene(anatomy_of(dog), "a dog walks", open_pocket(), options)
 made = distill(scene, watch=watch)
 verdict = judge(dog, made.motion)
 for pair in verdict.pairs:

@@ -27,8 +27,13 @@ LEAST_SPEED = 0.08
 """Slower ground does not run: feet shift their weight [body lengths / s]."""
 AGREEMENT = 0.8
 """Feet that are down must agree: this share of their way goes the way of the ground."""
+LIKENESS, SWEEP = 0.4, 0.08
+"""How well heights and velocities of feet that step go together, at least (a correlation), and how far such feet sweep
+the ground [body lengths]."""
 STILL = 0.3
-"""A foot stands while it is slower than this over the ground [body lengths / s] ..."""
+"""A foot stands while it is slower than this over the ground [body lengths / s], slow walkers' feet while they are
+slower than `SLOW` of their own fast steps ..."""
+SLOW = 0.5
 EASED = (-1.5, 0.75)
 """... or while it goes the body's way at these shares of its speed: stances that are eased in and out."""
 ASIDE = 0.5
@@ -66,7 +71,7 @@ def ground_velocity(feet: Feet) -> Float[Tensor, "2"]:
     """How the ground runs under a body that walks on the spot [m/s], along x and z; zero where nobody walks.
 
     Feet walk only if at least two (or the only one) leave the ground, and if they agree on where the ground goes while
-    they are down; the feet of a dance or a blow do not.
+    they are down, and are higher while they go ahead; the feet of a dance or a blow do not.
     """
     zero = feet.joints.new_zeros(2)
     frames, count = feet.joints.shape[:2]
@@ -75,7 +80,7 @@ def ground_velocity(feet: Feet) -> Float[Tensor, "2"]:
     height = feet.joints[..., 1]
     walking = height.amax(0) - height.amin(0) > HARDLY * feet.length
     if int(walking.sum()) < min(2, count):
-        return zero
+        return _shuffled_ground(feet)
     down = down_phases(feet)
     steps = torch.diff(feet.joints[..., [0, 2]], dim=0) * feet.fps
     both = down[1:] & down[:-1]
@@ -85,7 +90,40 @@ def ground_velocity(feet: Feet) -> Float[Tensor, "2"]:
     mean = slides.mean(0)
     speed = float(mean.norm())
     agreed = float((slides @ mean).sum() / speed / slides.norm(dim=-1).sum().clamp_min(1e-12)) if speed else 0.0
-    return mean if speed > LEAST_SPEED * feet.length and agreed > AGREEMENT else zero
+    if speed > LEAST_SPEED * feet.length and agreed > AGREEMENT:
+        steps_ahead = float((_higher_ahead(feet) @ -mean).mean()) / speed
+        return mean if steps_ahead > 0.75 * LIKENESS else zero
+    return _shuffled_ground(feet)
+
+
+def _shuffled_ground(feet: Feet) -> Float[Tensor, "2"]:
+    """How the ground runs under feet that hardly leave it, or dip through it, but are higher while they swing.
+
+    The ground runs as fast as feet go back.
+    """
+    zero = feet.joints.new_zeros(2)
+    places = feet.joints[..., [0, 2]]
+    sweeps = (places.amax(0) - places.amin(0)).norm(dim=-1) > SWEEP * feet.length
+    if 2 * int(sweeps.sum()) <= len(sweeps):
+        return zero
+    likeness = _higher_ahead(feet)[sweeps]
+    way = likeness.mean(0)
+    if float(way.norm()) < LIKENESS:
+        return zero
+    way = way / way.norm()
+    back = torch.diff(places[:, sweeps], dim=0) @ way * feet.fps
+    speed = float(-back[back < 0].mean())
+    return -speed * way if speed > LEAST_SPEED * feet.length else zero
+
+
+def _higher_ahead(feet: Feet) -> Float[Tensor, "feet 2"]:
+    """How well each foot's height goes together with its velocity along x and z: what steps is higher as it swings."""
+    steps = torch.diff(feet.joints[..., [0, 2]], dim=0)
+    steps = steps - steps.mean(0)
+    height = (feet.joints[1:, :, 1] + feet.joints[:-1, :, 1]) / 2
+    height = height - height.mean(0)
+    spread = (height.square().mean(0) * steps.square().sum(-1).mean(0)).sqrt()
+    return (height[..., None] * steps).mean(0) / spread.clamp_min(1e-12)[:, None]
 
 
 def find_stances(feet: Feet, *, travel: Float[Tensor, "2"] | None = None) -> Bool[Tensor, "frames feet"]:
@@ -95,7 +133,9 @@ def find_stances(feet: Feet, *, travel: Float[Tensor, "2"] | None = None) -> Boo
     """
     above = feet.soles[..., 1].amin(-1) - standing_levels(feet)
     velocity = foot_velocities(feet)
-    stays = velocity.norm(dim=-1) < STILL * feet.length
+    speeds = velocity.norm(dim=-1)
+    own = torch.minimum(SLOW * speeds.quantile(0.9, dim=0), torch.full_like(speeds[0], STILL * feet.length))
+    stays = speeds < own.clamp_min(LEAST_SPEED / 2 * feet.length)
     if travel is not None and float(travel.norm()) > STILL * feet.length:
         speed = travel.norm()
         along = velocity @ travel / speed

@@ -21,6 +21,8 @@ from jigdoll.types import Motion
 
 FAR_SUBJECTS = ("02", "16", "111", "113")
 """Actors that are kept out."""
+UNNAMED = "other"
+"""The action of a clip whose action has no name."""
 LEAST_FRAMES = 5
 """A shorter clip shows nothing."""
 _NAMES = {
@@ -55,10 +57,13 @@ class Take:
     anatomy: Anatomy
 
 
-def takes(corpus: Path, splits: Collection[str] = ("train",)) -> Iterator[Take]:
-    """Every clip of these splits whose action has a name: characters first, then mocap."""
+def takes(corpus: Path, splits: Collection[str] = ("train",), *, mixed: bool = False) -> Iterator[Take]:
+    """Every clip of these splits whose action has a name: characters first, then mocap.
+
+    `mixed` adds mocap of more than two actions, and of what has no name.
+    """
     yield from character_takes(corpus, splits)
-    yield from mocap_takes(corpus, splits)
+    yield from mocap_takes(corpus, splits, mixed=mixed)
 
 
 def action_named(word: str) -> str | None:
@@ -97,21 +102,21 @@ def character_takes(corpus: Path, splits: Collection[str] = ("train",)) -> Itera
             )  # fmt: skip
 
 
-def mocap_takes(corpus: Path, splits: Collection[str] = ("train",)) -> Iterator[Take]:
+def mocap_takes(corpus: Path, splits: Collection[str] = ("train",), *, mixed: bool = False) -> Iterator[Take]:
     """The clips of the BVH archives."""
     for name, licence in (("cmu", "CMU mocap, free"), ("rocketbox", "MIT")):
         for row in read_table(corpus / "motion" / name / "index.tsv"):
             subject = row.get("subject", "").zfill(2)
             split = "far" if subject in FAR_SUBJECTS else "train"
             action = action_named(row["action"])
-            if split not in splits or action is None or len(row["actions"].split(",")) > 2:
+            if split not in splits or not (mixed or (action and len(row["actions"].split(",")) <= 2)):
                 continue
             asset = load_clips(f"{corpus / 'motion' / name / row['zip']}:{row['clip']}.bvh")
             work = reparent(asset)
             motion = to_reparented(work, next(iter(asset.clips.values())))
             anatomy = anatomy_of(work.asset)
             yield Take(
-                row["text"], action, "person", f"{name} {row['clip']}", licence,
+                row["text"], action or UNNAMED, "person", f"{name} {row['clip']}", licence,
                 split, f"{name} {subject}", motion, encode(anatomy, motion), anatomy,
             )  # fmt: skip
 

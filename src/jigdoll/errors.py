@@ -22,3 +22,7 @@ class MissingExtra(JigdollError):
 
 class RepairWarning(UserWarning):
     """Input was repaired; the message names the repair."""
+
+
+class PromptWarning(UserWarning):
+    """Something in a prompt will not be obeyed."""

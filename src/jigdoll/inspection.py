@@ -9,7 +9,7 @@ import numpy as np
 from jigdoll.asset.axes import Axis
 from jigdoll.asset.load import load_clips, read, split_clip
 from jigdoll.errors import RepairWarning
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.anatomy import bones_of
 from jigdoll.types import Mesh, Motion, RiggedAsset, Skeleton, Weights
 
 
@@ -99,7 +99,7 @@ def _mesh_facts(mesh: Mesh) -> dict[str, Any]:
 
 
 def _skeleton_facts(skeleton: Skeleton) -> dict[str, Any]:
-    limbs = find_limbs(skeleton)
+    limbs = bones_of(skeleton).limbs
     return {
         "joints": len(skeleton),
         "root": skeleton.names[0],

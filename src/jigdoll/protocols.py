@@ -1,13 +1,24 @@
 """The sockets: what can be swapped. You import the implementation that you plug in; there is no registry."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.types import Camera, Gaussians, Job, Outcome, PriorDefaults, Rendering, Request, RiggedAsset
+from jigdoll.types import (
+    Camera,
+    Gaussians,
+    Job,
+    Motion,
+    Outcome,
+    Pose,
+    PriorDefaults,
+    Rendering,
+    Request,
+    RiggedAsset,
+)
 
 
 @runtime_checkable
@@ -133,6 +144,28 @@ class TextEncoder(Protocol):
     def __call__(self, phrases: Sequence[str]) -> Float[Tensor, "phrases width"]:
         """One unit vector per phrase; the same phrase gives the same vector alone or among others."""
         ...
+
+
+@runtime_checkable
+class PoseModel(Protocol):
+    """Knows which poses and clips a body makes; `anatomy` is the `rig.anatomy.Anatomy` of a working copy."""
+
+    def sample(self, anatomy: Any, *, words: str | None = None, count: int = 1, seed: int = 0) -> Pose:
+        """So many poses, free or by words; the same seed gives the same poses."""
+        ...
+
+    def draft(
+        self, request: Request, anatomy: Any, *, seconds: float | None = None, fps: float = 30.0, seed: int = 0
+    ) -> Motion:
+        """A clip of what is asked for."""
+        ...
+
+    def project(self, anatomy: Any, motion: Motion, *, strength: float = 0.3, seed: int = 0) -> Motion:
+        """The nearest clip that the model finds natural, with as many frames; strength 0 keeps most, 1 nothing."""
+        ...
+
+    def score(self, anatomy: Any, pose: Pose) -> Float[Tensor, " frames"]:
+        """How far each pose is from what is natural, 0 at best; differentiable in the rotations."""
 
 
 @runtime_checkable

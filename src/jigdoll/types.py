@@ -356,6 +356,8 @@ class PriorDefaults:
     """The form of guidance that suits the prior (see `distill.guidance`)."""
     reference_image: bool = False
     """Whether `denoise` also looks at the character at rest (`render.draw.draw_reference_image`)."""
+    iterations: int = 120
+    """Steps that a motion from rest takes."""
     actions: frozenset[str] | None = None
     """The rows of `language.actions` that it was trained on; None where it may know any."""
 

@@ -30,13 +30,15 @@ from jigdoll.distill.options import (
     paper_options,
 )
 from jigdoll.distill.scene import CameraSample, Scene, make_scene, render_window, sample_camera
-from jigdoll.distill.tempo import tempo_of
-from jigdoll.distill.trajectory import curve_values, rest_on_path
+from jigdoll.distill.trajectory import curve_values, start_pose
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
+from jigdoll.language import read
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.limits import compound_angles
 from jigdoll.types import Pose, PriorDefaults, Request, RiggedAsset
 from jigdoll.zoo.gaits import Clip, reference_clip
+from jigdoll.zoo.gaits.pace import pace_of
 
 PROMPT = "a dog walks"
 QUICK = AnimateOptions(
@@ -48,7 +50,7 @@ QUICK = AnimateOptions(
 
 
 def run(asset: RiggedAsset, prior: object, options: AnimateOptions, prompt: str = PROMPT, **more: object) -> Distilled:
-    return distill(make_scene(asset, prompt, prior, options), **more)
+    return distill(make_scene(anatomy_of(asset), prompt, prior, options), **more)
 
 
 class PlainPrior:
@@ -92,8 +94,8 @@ class OraclePrior(PlainPrior):
         self.sample: CameraSample | None = None
         self.scene: Scene | None = None
 
-        def watched(scene: Scene, generator: torch.Generator) -> CameraSample:
-            self.scene, self.sample = scene, sample_camera(scene, generator)
+        def watched(scene: Scene, generator: torch.Generator, step: int) -> CameraSample:
+            self.scene, self.sample = scene, sample_camera(scene, generator, step)
             return self.sample
 
         monkeypatch.setattr(loop, "sample_camera", watched)
@@ -108,7 +110,7 @@ class OraclePrior(PlainPrior):
         assert self.scene is not None and self.sample is not None
         skeleton = self.scene.trajectory.skeleton
         with torch.no_grad():
-            poses = (self.pose, rest_on_path(self.scene.trajectory))
+            poses = (self.pose, start_pose(self.scene.trajectory, self.scene.trajectory.times()))
             wanted, still = (
                 2 * render_window(self.scene, forward(skeleton, pose), self.sample)[0] - 1 for pose in poses
             )
@@ -282,7 +284,7 @@ def test_progress_tells_how_far_it_is_and_shows_a_picture(dog) -> None:
     assert [report.fraction for report in reports] == pytest.approx([1 / 3, 2 / 3, 1.0])
     assert reports[-1].seconds_left == 0 and reports[0].seconds_left > 0
     assert all(report.picture is not None and report.picture.std() > 5 for report in reports)
-    assert {"prior", "ground", "root", "energy"} <= set(reports[0].losses)
+    assert {"prior", "ground", "root", "near"} <= set(reports[0].losses)
 
 
 def test_the_last_steps_do_without_the_prior(dog) -> None:
@@ -304,7 +306,7 @@ def test_the_last_steps_do_without_the_prior(dog) -> None:
 
 def test_long_clips_are_shown_window_by_window(dog) -> None:
     config = replace(QUICK, seconds=1.0, iterations=2)
-    scene = make_scene(dog, PROMPT, PlainPrior(), config)
+    scene = make_scene(anatomy_of(dog), PROMPT, PlainPrior(), config)
     assert scene.trajectory.frames == 13
     generator = torch.Generator().manual_seed(0)
     samples = [sample_camera(scene, generator) for _ in range(60)]
@@ -315,8 +317,8 @@ def test_long_clips_are_shown_window_by_window(dog) -> None:
 
 
 def test_the_film_has_a_gradient_in_every_frame(dog) -> None:
-    scene = make_scene(dog, PROMPT, PlainPrior(), QUICK)
-    T = forward(scene.trajectory.skeleton, rest_on_path(scene.trajectory)).requires_grad_()
+    scene = make_scene(anatomy_of(dog), PROMPT, PlainPrior(), QUICK)
+    T = forward(scene.trajectory.skeleton, start_pose(scene.trajectory, scene.trajectory.times())).requires_grad_()
     video, _ = render_window(scene, T, sample_camera(scene, torch.Generator().manual_seed(0)))
     assert video.shape == (1, 6, 16, 20, 3)
     video.square().sum().backward()
@@ -346,7 +348,7 @@ def test_a_prior_that_wants_a_portrait_gets_one_with_every_question(dog, form, w
 
 
 def plan_of(options: AnimateOptions) -> DistillPlan:
-    return resolve(options, PlainPrior.defaults, tempo_of(PROMPT, zoo.make("dog").skeleton), legs=4)
+    return resolve(options, PlainPrior.defaults, pace_of(read(PROMPT), zoo.make("dog").skeleton), legs=4)
 
 
 def test_the_noise_level_is_drawn_as_the_paper_says() -> None:
@@ -416,11 +418,11 @@ def test_a_prior_that_sees_real_colours_is_shown_fitted_splats(dog) -> None:
     class Colored(PlainPrior):
         defaults = replace(PlainPrior.defaults, look="color")
 
-    plan = resolve(AnimateOptions(), Colored.defaults, tempo_of(PROMPT, dog.skeleton), legs=4)
+    plan = resolve(AnimateOptions(), Colored.defaults, pace_of(read(PROMPT), dog.skeleton), legs=4)
     assert (plan.cameras.splats, plan.cameras.fit_steps) == (12_000, 1000)
     few = replace(QUICK, cameras=CameraOptions(splats=150, fit_steps=12))
-    scene = make_scene(dog, PROMPT, Colored(), few)
-    bare = make_scene(dog, PROMPT, Colored(), replace(few, cameras=CameraOptions(splats=150, fit_steps=0)))
+    scene = make_scene(anatomy_of(dog), PROMPT, Colored(), few)
+    bare = make_scene(anatomy_of(dog), PROMPT, Colored(), replace(few, cameras=CameraOptions(splats=150, fit_steps=0)))
     assert 100 < len(scene.splats.means) <= 150 == len(bare.splats.means)
     assert float(scene.splats.scales[:, 0].std()) > 10 * float(bare.splats.scales[:, 0].std()), "each has its own size"
     assert scene.splats.weights.joints.shape[0] == len(scene.splats.means)
@@ -461,9 +463,9 @@ def test_a_bare_mesh_is_refused(dog) -> None:
 
 @pytest.mark.parametrize("prompt", ["a dog jumps", "a dog runs"])
 def test_the_path_of_a_loop_fits_it_a_whole_number_of_times(prompt: str) -> None:
-    scene = make_scene(zoo.make("dog"), prompt, PlainPrior(), AnimateOptions(loop=True))
+    scene = make_scene(anatomy_of(zoo.make("dog")), prompt, PlainPrior(), AnimateOptions(loop=True))
     seconds = (scene.trajectory.frames - 1) / scene.trajectory.fps
     strides = seconds / scene.trajectory.period
     assert math.isclose(strides, round(strides), abs_tol=1e-6)
-    path = curve_values(scene.trajectory, torch.zeros(scene.trajectory.shape)).root_path
+    path = curve_values(scene.trajectory, torch.zeros(scene.trajectory.shape)).start.root
     assert math.isclose(float(path[0, 1]), float(path[-1, 1]), abs_tol=1e-4)

@@ -5,10 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 
 from jigdoll.judge import judge
-from jigdoll.judge.bones import segment_distance
 from jigdoll.judge.cycle import alternation, relative_phase, stride_frequency
 from jigdoll.judge.smoothness import angle_jerk
 from jigdoll.kinematics import make_skeleton, rest_pose
@@ -133,23 +131,6 @@ def test_a_rig_without_legs_is_judged_without_feet() -> None:
     assert verdict.travel_speed * verdict.body_length == pytest.approx(math.sqrt(2), rel=1e-3)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_segment_distance_agrees_with_a_minimiser(seed: int) -> None:
-    a0, a1, b0, b1 = np.random.default_rng(seed).normal(size=(4, 3))
-
-    def squared(p: np.ndarray) -> float:
-        return float(((a0 + p[0] * (a1 - a0) - b0 - p[1] * (b1 - b0)) ** 2).sum())
-
-    best = min(minimize(squared, start, bounds=[(0, 1)] * 2).fun for start in ((0.5, 0.5), (0, 1), (1, 0)))
-    assert segment_distance(a0[None], a1[None], b0[None], b1[None]) == pytest.approx(math.sqrt(best), abs=1e-5)
-
-
-def test_segment_distance_of_parallel_and_of_pointlike_segments() -> None:
-    x, up = np.array([[1.0, 0, 0]]), np.array([[0, 1.0, 0]])
-    assert segment_distance(0 * x, x, 2 * x + up, 3 * x + up) == pytest.approx(math.sqrt(2))
-    assert segment_distance(0 * x, 0 * x, x, x) == pytest.approx(1.0)
-
-
 def test_noise_has_no_rhythm_and_stillness_no_alternation() -> None:
     noise = np.random.default_rng(0).normal(size=(2, 60)) * 0.3
     assert stride_frequency(noise, 30.0) == 0
@@ -162,6 +143,17 @@ def test_a_stride_with_strong_overtones_keeps_its_own_frequency() -> None:
     t = np.arange(72) / 24
     kick = np.exp(3 * (np.cos(2 * np.pi * t) - 1))
     assert stride_frequency(np.stack([kick, np.roll(kick, 12)]), 24.0) == pytest.approx(1.0, rel=0.03)
+
+
+def test_a_body_is_measured_once_for_the_judge_and_everyone_else() -> None:
+    from jigdoll import zoo
+    from jigdoll.judge.anatomy import study
+    from jigdoll.rig.anatomy import anatomy_of
+    from jigdoll.rig.reparent import reparent
+
+    work = reparent(zoo.make("ant"))
+    anatomy = anatomy_of(work.asset)
+    assert study(work.asset).anatomy is anatomy and anatomy_of(work.asset) is anatomy
 
 
 def test_a_judged_character_is_not_kept_alive() -> None:
@@ -180,3 +172,19 @@ def test_a_judged_character_is_not_kept_alive() -> None:
     del ant
     gc.collect()
     assert mesh() is None
+
+
+def test_what_real_motion_never_does_is_told_by_name() -> None:
+    from jigdoll import zoo
+    from jigdoll.judge.table import rows_of
+    from jigdoll.zoo.gaits import reference_motion
+
+    fox = zoo.make("fox")
+    walk = reference_motion(fox, "walk", seconds=0.5, fps=12.0)
+    assert set(judge(fox, walk).validity.values()) == {0.0}
+    sunk = Motion(Pose(walk.pose.root - torch.tensor([0.0, 0.2, 0.0]), walk.pose.rotations), 12.0)
+    verdict = judge(fox, sunk)
+    assert {name for name, share in verdict.validity.items() if share} == {"ground"}
+    assert verdict.validity["ground"] == 1.0 and judge(fox, sunk, ground=-0.2).validity["ground"] == 0.0
+    (row,) = (row for row in rows_of(verdict) if row.group == "Validity" and row.label == "ground")
+    assert row.value == "100" and row.meaning == "Skin is below the ground."

@@ -262,8 +262,9 @@ def test_feet_that_hang_on_controls_are_found_by_their_skin(assets_dir: Path, fi
     from jigdoll.judge.anatomy import study
 
     asset = load(assets_dir / "rigged" / file)
-    legs = study(asset).legs
-    assert {asset.skeleton.names[leg.ankle] for leg in legs} == feet
-    for leg in legs:
-        assert asset.skeleton.names[leg.ankle].endswith({"left": "L", "right": "R"}[leg.side])
+    body = study(asset)
+    names = [asset.skeleton.names[body.work.joints[leg.ankle]] for leg in body.legs]
+    assert set(names) == feet
+    for leg, name in zip(body.legs, names, strict=True):
+        assert name.endswith({"left": "L", "right": "R"}[leg.side])
         assert len(leg.skin) > 50

@@ -9,10 +9,11 @@ import torch
 from jigdoll import zoo
 from jigdoll.errors import RigError
 from jigdoll.kinematics import make_skeleton, rest_transforms
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, rotvec_to_quaternion
 from jigdoll.math.transforms import transform, translation
-from jigdoll.physics.bodies import Bodies, make_bodies, mesh_volume
-from jigdoll.physics.gains import GRAVITY, Gains, choose_gains
+from jigdoll.physics.bodies import Bodies, bodies_of, mesh_volume
+from jigdoll.physics.gains import Gains, choose_gains
 from jigdoll.protocols import PhysicsEngine
 from jigdoll.types import Mesh, RiggedAsset, Weights
 
@@ -46,12 +47,12 @@ def two_boxes() -> RiggedAsset:
 
 @pytest.fixture(scope="module")
 def boxes() -> Bodies:
-    return make_bodies(two_boxes(), needs_legs=False)
+    return bodies_of(two_boxes(), needs_legs=False)
 
 
 @pytest.fixture(scope="module")
 def fox() -> Bodies:
-    return make_bodies(zoo.make("fox"))
+    return bodies_of(zoo.make("fox"))
 
 
 def places(bodies: Bodies):
@@ -105,13 +106,13 @@ def test_boxes_become_cuboids_of_their_own_size_mass_and_inertia(boxes):
 
 def test_the_mass_of_a_character_is_density_times_the_volume_of_its_mesh():
     asset = zoo.make("fox")
-    bodies = make_bodies(asset, density=900.0)
+    bodies = bodies_of(asset, density=900.0)
     assert math.isclose(bodies.total_mass, 900 * mesh_volume(asset), rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["fox", "human", "spider", "t_rex"])
 def test_a_character_has_few_bodies_the_same_on_both_sides_and_feet_on_the_ground(name):
-    bodies = make_bodies(zoo.make(name))
+    bodies = bodies_of(zoo.make(name))
     assert 15 <= len(bodies) <= 26
     left = sorted(word.removeprefix("left_") for word in bodies.names if word.startswith("left_"))
     right = sorted(word.removeprefix("right_") for word in bodies.names if word.startswith("right_"))
@@ -126,7 +127,7 @@ def test_a_character_has_few_bodies_the_same_on_both_sides_and_feet_on_the_groun
 
 def test_a_body_without_legs_is_refused_with_what_to_do():
     with pytest.raises(RigError, match=r"no legs to stand on.*--no-ground"):
-        make_bodies(two_boxes())
+        bodies_of(two_boxes())
 
 
 def test_joints_without_flesh_and_bones_without_length_are_carried_by_others():
@@ -134,22 +135,22 @@ def test_joints_without_flesh_and_bones_without_length_are_carried_by_others():
     T = translation(torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.3], [0.0, 0.0, 0.0]]))
     skeleton = make_skeleton(("handle", "body", "same_place", "head", "end"), (-1, 0, 1, 2, 3), T)
     weights = Weights(torch.tensor([[1]] * 8 + [[3]] * 8), torch.ones(16, 1))
-    bodies = make_bodies(replace(asset, skeleton=skeleton, weights=weights), needs_legs=False)
+    bodies = bodies_of(replace(asset, skeleton=skeleton, weights=weights), needs_legs=False)
     assert bodies.names == ("body", "head")
     assert bodies.carriers == (0, 0, 0, 1, 1)
-    torch.testing.assert_close(bodies.mass, make_bodies(asset, needs_legs=False).mass)
+    torch.testing.assert_close(bodies.mass, bodies_of(asset, needs_legs=False).mass)
 
 
 def test_a_part_without_volume_still_weighs_what_an_integrator_needs():
     asset = two_boxes()
     vertices = asset.mesh.vertices.clone()
     vertices[8:, 1] = 0.1  # the head is a sheet
-    bodies = make_bodies(replace(asset, mesh=replace(asset.mesh, vertices=vertices)), needs_legs=False)
+    bodies = bodies_of(replace(asset, mesh=replace(asset.mesh, vertices=vertices)), needs_legs=False)
     assert float(bodies.mass[1]) >= 0.0099 * bodies.total_mass
     assert float(torch.linalg.eigvalsh(bodies.inertia[1]).min()) > 0
     nothing = replace(asset.mesh, vertices=torch.zeros_like(vertices))
     with pytest.raises(RigError, match="no flesh"):
-        make_bodies(replace(asset, mesh=nothing), needs_legs=False)
+        bodies_of(replace(asset, mesh=nothing), needs_legs=False)
 
 
 # The engine against closed forms.

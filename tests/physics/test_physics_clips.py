@@ -8,14 +8,15 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.kinematics import forward, rest_pose
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     compound_to_quaternion,
     matrix_to_quaternion,
 )
-from jigdoll.physics.bodies import make_bodies
+from jigdoll.physics.bodies import bodies_of
 from jigdoll.physics.bodies_to_motion import to_motion
 from jigdoll.physics.controls import MOST_LOAD, about_axes, base_controls, between, spline_basis
-from jigdoll.physics.gains import GRAVITY, choose_gains
+from jigdoll.physics.gains import choose_gains
 from jigdoll.physics.metrics import joint_torques
 from jigdoll.physics.reference import make_reference
 from jigdoll.types import Motion, Pose
@@ -29,7 +30,7 @@ def fox():
 
 @pytest.fixture(scope="module")
 def bodies(fox):
-    return make_bodies(fox)
+    return bodies_of(fox)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_joints_above_the_first_body_are_made_up_for_at_the_root(fox):
     limits = torch.cat([old.limits[:1], old.limits])
     skeleton = make_skeleton(names, parents, T, axes=torch.cat([eye, old.axes]), limits=limits)
     asset = replace(fox, skeleton=skeleton, weights=Weights(fox.weights.joints + 1, fox.weights.values))
-    bodies = make_bodies(asset)
+    bodies = bodies_of(asset)
     assert bodies.names[0] == "pelvis"
     walk = reference_motion(fox, "walk", seconds=0.3, fps=24.0)
     rotations = torch.cat(
@@ -121,7 +122,7 @@ def test_a_clip_is_lifted_or_lowered_onto_the_ground(fox, bodies):
 
 def test_angles_near_the_lock_are_counted_from_the_mean_pose_and_stay_continuous():
     human = zoo.make("human")
-    bodies = make_bodies(human)
+    bodies = bodies_of(human)
     motion = reference_motion(human, "wave", seconds=1.0, fps=24.0)
     reference = make_reference(bodies, human.skeleton, motion)
     assert float(torch.diff(reference.angles, dim=0).abs().max()) < 1.0

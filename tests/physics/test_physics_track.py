@@ -10,15 +10,16 @@ import torch
 from jigdoll import zoo
 from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
 from jigdoll.kinematics import forward, rest_pose
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_to_compound,
     quaternion_to_matrix,
 )
-from jigdoll.physics.bodies import make_bodies
+from jigdoll.physics.bodies import bodies_of
 from jigdoll.physics.checkpoint import Checkpoint
 from jigdoll.physics.controls import base_controls
-from jigdoll.physics.gains import GRAVITY, choose_gains
+from jigdoll.physics.gains import choose_gains
 from jigdoll.physics.metrics import physical_verdict
 from jigdoll.physics.optimise import windows
 from jigdoll.physics.reference import check_clip, local_rotations, make_reference
@@ -34,7 +35,7 @@ def fox():
 
 @pytest.fixture(scope="module")
 def bodies(fox):
-    return make_bodies(fox)
+    return bodies_of(fox)
 
 
 @pytest.fixture(scope="module")

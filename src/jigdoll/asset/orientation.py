@@ -14,18 +14,14 @@ from jaxtyping import Float, Int
 from scipy.spatial import KDTree
 from torch import Tensor
 
+from jigdoll.asset.mirror_plane import Array, NamedJoints, Surface, array, mirror_plane, sample_surface, unit
 from jigdoll.errors import JigdollError
 
-Array = np.ndarray
-
-_SAMPLES = 12000
-_TRIALS = 1500
 _HEAD = re.compile(r"head|skull|nose|snout|jaw|mouth|beak|eye|neck", re.I)
 _TAIL = re.compile(r"tail", re.I)
 _TOE = re.compile(r"toe|ball", re.I)
 _ANKLE = re.compile(r"ankle|foot|heel|paw|hoof", re.I)
 _LOW = re.compile(r"toe|ball|ankle|foot|heel|paw|hoof", re.I)
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +65,13 @@ def guess_frame(
     joint_positions: Float[Tensor, "joints 3"] | None = None,
 ) -> FrameGuess:
     """Guess up, forward and the mirror plane; `up` and `forward` overrule, joints (where there are any) help."""
-    surface = _sample_surface(vertices, faces)
-    joints = _Joints(tuple(joint_names), None if joint_positions is None else _array(joint_positions))
+    surface = sample_surface(vertices, faces)
+    joints = NamedJoints(tuple(joint_names), None if joint_positions is None else array(joint_positions))
     reasons: list[str] = []
-    fixed_up = None if up is None else _unit(_array(up))
-    fixed_forward = None if forward is None else _unit(_array(forward))
+    fixed_up = None if up is None else unit(array(up))
+    fixed_forward = None if forward is None else unit(array(forward))
 
-    normal, origin, asymmetry = _mirror_plane(surface, joints, fixed_up, fixed_forward, reasons)
+    normal, origin, asymmetry = mirror_plane(surface, joints, fixed_up, fixed_forward, reasons)
     if fixed_up is not None:
         chosen_up, up_confidence = fixed_up, 1.0
     else:
@@ -84,7 +80,7 @@ def guess_frame(
         ahead = fixed_forward - (fixed_forward @ chosen_up) * chosen_up
         if np.linalg.norm(ahead) < 0.1:
             raise JigdollError("forward and up point the same way; give two directions at a right angle")
-        chosen_forward, forward_confidence = _unit(ahead), 1.0
+        chosen_forward, forward_confidence = unit(ahead), 1.0
     else:
         chosen_forward, forward_confidence = _guess_forward(surface, normal, chosen_up, joints, reasons)
     left = np.cross(chosen_up, chosen_forward)
@@ -99,150 +95,18 @@ def guess_frame(
     )
 
 
-# ---------------------------------------------------------------------------------------------------- the mirror plane
-
-
-@dataclass(frozen=True, eq=False)
-class _Surface:
-    """Points spread evenly over the surface, with the outward normals of their faces."""
-
-    points: Array
-    normals: Array
-    diagonal: float
-    tree: KDTree
-
-    @property
-    def spacing(self) -> float:
-        return float(np.median(self.tree.query(self.points[:500], k=2)[0][:, 1]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Joints:
-    names: tuple[str, ...]
-    positions: Array | None
-
-    def mean(self, pattern: re.Pattern[str]) -> Array | None:
-        """The middle of all joints whose name matches."""
-        if self.positions is None:
-            return None
-        hits = [i for i, name in enumerate(self.names) if pattern.search(name)]
-        return self.positions[hits].mean(0) if hits else None
-
-    def right_to_left(self) -> tuple[Array, Array] | None:
-        """The mean step from a right joint to its left twin (same words but for the side), and the point between."""
-        if self.positions is None:
-            return None
-        sides: dict[tuple[str, ...], dict[str, list[Array]]] = {}
-        for name, place in zip(self.names, self.positions, strict=True):
-            words = [word.lower() for word in _WORD.findall(name)]
-            side = next((word[0] for word in words if word in ("l", "r", "left", "right")), None)
-            if side is not None:
-                key = tuple(word for word in words if word not in ("l", "r", "left", "right"))
-                sides.setdefault(key, {"l": [], "r": []})[side].append(place)
-        twins = [pair for pair in sides.values() if pair["l"] and len(pair["l"]) == len(pair["r"])]
-        if not twins:
-            return None
-        left = np.mean([np.mean(pair["l"], 0) for pair in twins], axis=0)
-        right = np.mean([np.mean(pair["r"], 0) for pair in twins], axis=0)
-        return left - right, (left + right) / 2
-
-
-def _mirror_plane(
-    surface: _Surface, joints: _Joints, up: Array | None, forward: Array | None, reasons: list[str]
-) -> tuple[Array, Array, float]:
-    """The plane (normal, point) that maps the surface to itself best, and how badly it does."""
-    if up is not None and forward is not None:
-        normal = _unit(np.cross(up, forward))
-        return normal, *_plane_offset(surface, normal)
-    twins = joints.right_to_left()
-    if twins is not None:
-        across = twins[0] if up is None else twins[0] - (twins[0] @ up) * up
-        if np.linalg.norm(across) > 0.02 * surface.diagonal:
-            normal = _snap(_unit(across))
-            reasons.append("the names of the joints tell left from right")
-            return normal, *_plane_offset(surface, normal, place=float(twins[1] @ normal))
-
-    candidates = list(np.eye(3)) + list(_principal_axes(surface.points))
-    if up is not None:
-        candidates = [c - (c @ up) * up for c in candidates]
-        candidates = [_unit(c) for c in candidates if np.linalg.norm(c) > 0.3]
-    best, best_score, origin, asymmetry = candidates[0], np.inf, np.zeros(3), np.inf
-    for normal in candidates:
-        refined = normal if np.abs(normal).max() > 0.9999 else _refine_normal(surface, normal, up)
-        place, error = _plane_offset(surface, refined)
-        score = error + _plane_habit(refined)
-        if score < best_score:
-            best, best_score, origin, asymmetry = refined, score, place, error
-        if best_score < 5e-4:
-            break
-    if asymmetry < 0.012:
-        reasons.append("the two halves mirror each other")
-    return best, origin, asymmetry
-
-
-def _plane_habit(normal: Array) -> float:
-    """A small handicap for planes that files seldom have: left is mostly X, and almost never Y."""
-    axis = int(np.abs(normal).argmax())
-    tilted = 0.0 if np.abs(normal).max() > 0.999 else 0.002
-    return (0.0, 0.004, 0.002)[axis] + tilted
-
-
-def _plane_offset(surface: _Surface, normal: Array, *, place: float | None = None) -> tuple[Array, float]:
-    """The best place of a mirror plane with that normal (or the given one), and the distance between the halves."""
-    trial = surface.points[:: max(1, len(surface.points) // _TRIALS)]
-    height = surface.points @ normal
-    low, high = height.min(), height.max()
-    middle = (surface.points.min(0) + surface.points.max(0)) / 2
-    # The middle of the box is right for a symmetric pose, the middle of the mass where one limb reaches further.
-    starts = (0.0, (low + high) / 2, float(height.mean()), float(np.median(height))) if place is None else (place,)
-    error, place = np.inf, starts[0]
-    for start in starts:
-        for _ in range(4 if len(starts) > 1 else 1):
-            mirrored = trial - 2 * ((trial @ normal) - start)[:, None] * normal
-            distance, nearest = surface.tree.query(mirrored)
-            here = _trimmed(distance)
-            if here < error:
-                error, place = here, start
-            keep = distance <= np.quantile(distance, 0.8)
-            start = float(((trial[keep] + surface.points[nearest[keep]]) @ normal).mean() / 2)
-    point = middle + (place - middle @ normal) * normal
-    return point, max(error - surface.spacing, 0.0) / surface.diagonal
-
-
-def _refine_normal(surface: _Surface, normal: Array, up: Array | None) -> Array:
-    """Turn a plane until mirrored points lie on the surface: the mean direction between partners, iterated."""
-    trial = surface.points[:: max(1, len(surface.points) // _TRIALS)]
-    center = surface.points.mean(0)
-    for _ in range(12):
-        mirrored = trial - 2 * ((trial - center) @ normal)[:, None] * normal
-        distance, nearest = surface.tree.query(mirrored)
-        keep = distance <= np.quantile(distance, 0.8)
-        a, b = trial[keep] - trial[keep].mean(0), surface.points[nearest[keep]]
-        b = b - b.mean(0)
-        # The best reflection I - 2nn' takes the smallest eigenvector of the symmetric part of the covariance.
-        moment = a.T @ b
-        if up is not None:
-            moment = moment + 1e3 * np.trace(np.abs(moment)) * np.outer(up, up)
-        _, vectors = np.linalg.eigh(moment + moment.T)
-        turned = vectors[:, 0] * np.sign(vectors[:, 0] @ normal or 1.0)
-        if turned @ normal > 1 - 1e-9:
-            break
-        normal = turned
-    return _snap(_unit(normal))
-
-
 # -------------------------------------------------------------------------------------------------------- up
 
 
 def _guess_up(
-    surface: _Surface, normal: Array, joints: _Joints, forward: Array | None, reasons: list[str]
+    surface: Surface, normal: Array, joints: NamedJoints, forward: Array | None, reasons: list[str]
 ) -> tuple[Array, float]:
     """Of the file's six axes that lie in the mirror plane, the one the character stands along."""
     candidates = []
     for axis in (*np.eye(3), *-np.eye(3)):
         flat = axis - (axis @ normal) * normal
         if np.linalg.norm(flat) > 0.7 and (forward is None or abs(axis @ forward) < 0.5):
-            candidates.append(_unit(flat))
+            candidates.append(unit(flat))
     feet, head = joints.mean(_LOW), joints.mean(_HEAD)
     scores = []
     for up in candidates:
@@ -251,7 +115,7 @@ def _guess_up(
             low, high = (surface.points @ up).min(), (surface.points @ up).max()
             score += 2.0 * (1 - (feet @ up - low) / (high - low))
         if feet is not None and head is not None:
-            score += 0.5 * float(_unit(head - feet) @ up)
+            score += 0.5 * float(unit(head - feet) @ up)
         scores.append(score)
     order = np.argsort(scores)[::-1]
     margin = scores[order[0]] - scores[order[1]] if len(scores) > 1 else 1.0
@@ -268,7 +132,7 @@ def _up_habit(up: Array) -> float:
     return 0.35 if up[2] > 0.9 else 0.0
 
 
-def _stands_well(surface: _Surface, up: Array, normal: Array) -> float:
+def _stands_well(surface: Surface, up: Array, normal: Array) -> float:
     """0..1: soles that lie flat, left and right of the middle, below the mass, and little bulk low down."""
     height = surface.points @ up
     low, high = height.min(), height.max()
@@ -301,10 +165,10 @@ def _stands_well(surface: _Surface, up: Array, normal: Array) -> float:
 
 
 def _guess_forward(
-    surface: _Surface, normal: Array, up: Array, joints: _Joints, reasons: list[str]
+    surface: Surface, normal: Array, up: Array, joints: NamedJoints, reasons: list[str]
 ) -> tuple[Array, float]:
     """Of the two ways along the mirror plane, the one the head looks and the toes point."""
-    ahead = _unit(np.cross(normal, up))
+    ahead = unit(np.cross(normal, up))
     score = 0.0
     for name, weight, value in (*_joint_signs(joints, up, ahead, surface), *_shape_signs(surface, up, ahead)):
         score += weight * value
@@ -315,7 +179,7 @@ def _guess_forward(
     return (ahead if score >= 0 else -ahead), _confidence(abs(score))
 
 
-def _joint_signs(joints: _Joints, up: Array, ahead: Array, surface: _Surface) -> list[tuple[str, float, float]]:
+def _joint_signs(joints: NamedJoints, up: Array, ahead: Array, surface: Surface) -> list[tuple[str, float, float]]:
     """What the names of the joints say about `ahead`: (sign, weight, -1..1)."""
     signs: list[tuple[str, float, float]] = []
     if joints.positions is None:
@@ -341,7 +205,7 @@ def _joint_signs(joints: _Joints, up: Array, ahead: Array, surface: _Surface) ->
     return signs
 
 
-def _shape_signs(surface: _Surface, up: Array, ahead: Array) -> list[tuple[str, float, float]]:
+def _shape_signs(surface: Surface, up: Array, ahead: Array) -> list[tuple[str, float, float]]:
     """What the shape says about `ahead`: (sign, weight, -1..1)."""
     height = surface.points @ up
     along = surface.points @ ahead
@@ -419,33 +283,6 @@ def _toes_ahead(plane: Array, soles: list[Array], share: Array) -> float | None:
 # -------------------------------------------------------------------------------------------------------- small parts
 
 
-def _sample_surface(vertices: Float[Tensor, "vertices 3"], faces: Int[Tensor, "faces 3"]) -> _Surface:
-    """Even samples of the surface; complains about shapes that have none."""
-    v, f = _array(vertices), faces.detach().cpu().numpy()
-    if len(v) == 0 or len(f) == 0:
-        raise JigdollError("the mesh has no faces, so it has no up and no front; give a mesh with triangles")
-    if not np.isfinite(v).all():
-        raise JigdollError("some vertices are NaN or infinite; mend the mesh before orienting it")
-    corners = v[f]
-    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    area = np.linalg.norm(cross, axis=1)
-    if area.sum() <= 0 or np.ptp(v, axis=0).max() <= 0:
-        raise JigdollError("the mesh has no area; give a mesh with triangles that are not degenerate")
-    rng = np.random.default_rng(0)
-    edges = np.cumsum(area) / area.sum()
-    picked = np.minimum(np.searchsorted(edges, rng.random(_SAMPLES)), len(f) - 1)
-    r = np.sqrt(rng.random(_SAMPLES))[:, None]
-    s = rng.random(_SAMPLES)[:, None]
-    a, b, c = corners[picked].transpose(1, 0, 2)
-    points = (1 - r) * a + r * (1 - s) * b + r * s * c
-    normals = cross[picked] / np.maximum(area[picked], 1e-30)[:, None]
-    return _Surface(points, normals, float(np.linalg.norm(np.ptp(points, axis=0))), KDTree(points))
-
-
-def _principal_axes(points: Array) -> Array:
-    return np.linalg.eigh(np.cov(points.T))[1].T
-
-
 def _clusters(points: Array, radius: float) -> Array:
     """Single-linkage clusters."""
     from scipy.sparse import coo_matrix
@@ -457,19 +294,6 @@ def _clusters(points: Array, radius: float) -> Array:
     return connected_components(graph, directed=False)[1]
 
 
-def _trimmed(distance: Array) -> float:
-    """The mean without the worst tenth: one raised paw does not spoil a mirror plane."""
-    return float(np.sort(distance)[: max(1, int(0.9 * len(distance)))].mean())
-
-
-def _snap(direction: Array) -> Array:
-    """A direction within three degrees of a file axis is that axis."""
-    axis = int(np.abs(direction).argmax())
-    if abs(direction[axis]) > np.cos(np.deg2rad(3)):
-        return np.eye(3)[axis] * np.sign(direction[axis])
-    return direction
-
-
 def _confidence(margin: float) -> float:
     return float(1 - 0.5 * np.exp(-3 * max(margin, 0.0)))
 
@@ -477,14 +301,6 @@ def _confidence(margin: float) -> float:
 def _axis_name(direction: Array) -> str:
     axis = int(np.abs(direction).argmax())
     return ("+" if direction[axis] > 0 else "-") + "XYZ"[axis]
-
-
-def _unit(v: Array) -> Array:
-    return v / max(float(np.linalg.norm(v)), 1e-30)
-
-
-def _array(x: Tensor | Sequence[float | int]) -> Array:
-    return np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x, dtype=np.float64)
 
 
 def _tensor(x: Array) -> Tensor:

@@ -11,6 +11,25 @@ from jigdoll.cli.batch import batch
 from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
+from jigdoll.cli.memory import (
+    library,
+    library_add,
+    library_list,
+    library_remove,
+    memory,
+    memory_find,
+    memory_list,
+)
+from jigdoll.cli.pose import (
+    pose_check,
+    pose_draft,
+    pose_inbetween,
+    pose_project,
+    pose_sample,
+    pose_solve,
+    pose_train,
+    pose_walk,
+)
 from jigdoll.cli.prior import prior, prior_info, prior_sample
 from jigdoll.cli.read import read
 from jigdoll.cli.retarget import retarget
@@ -78,11 +97,25 @@ VERBS: dict[str, Callable[..., None]] = {
     "judge": judge,
     "track": track,
     "batch": batch,
+    "memory": memory,
+    "library": library,
     "prior": prior,
     "zoo": zoo,
     "doctor": doctor,
 }
 GROUPS: dict[str, dict[str, Callable[..., None]]] = {
+    "pose": {
+        "sample": pose_sample,
+        "solve": pose_solve,
+        "inbetween": pose_inbetween,
+        "walk": pose_walk,
+        "draft": pose_draft,
+        "project": pose_project,
+        "check": pose_check,
+        "train": pose_train,
+    },
+    "memory": {"find": memory_find, "list": memory_list},
+    "library": {"add": library_add, "list": library_list, "remove": library_remove},
     "prior": {"info": prior_info, "sample": prior_sample},
     "zoo": {"list": zoo_list, "make": zoo_make, "sheet": zoo_sheet},
 }

@@ -190,8 +190,10 @@ def _verdict(asset: "RiggedAsset", motion: "Motion", done: "Tracked", friction: 
 
 def _facts(done: "Tracked", verdict: "Verdict", error: float) -> dict[str, Any]:
     """The numbers that physics changes, before and after."""
+    from jigdoll.math import GRAVITY
+
     facts: dict[str, Any] = {"error": error, "bodies": len(done.bodies), "mass": done.bodies.total_mass}
-    facts |= {"path": done.path, "hand": float(done.hand.norm(dim=1).mean()) / (done.bodies.total_mass * 9.81)}
+    facts |= {"path": done.path, "hand": float(done.hand.norm(dim=1).mean()) / (done.bodies.total_mass * GRAVITY)}
     facts |= {"notes": list(done.notes)}
     for word, seen in (("before", verdict.reference), ("after", verdict)):
         facts[word] = {key: getattr(seen, key) for key in ("skate_ratio", "penetration", "floating", "angle_jerk")}

@@ -1,4 +1,4 @@
-"""The body as the losses see it: feet, cuboids and capsules of the bones, measured once at rest."""
+"""What the losses need of an Anatomy, as tensors: feet, cuboids and capsules of the bones at rest."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from jigdoll.distill.tempo import GRAVITY, Tempo
-from jigdoll.distill.tempo import leg_length as leg_length_of
-from jigdoll.kinematics import rest_transforms
+from jigdoll.math import GRAVITY
+from jigdoll.math.segments import segment_distances
 from jigdoll.math.transforms import apply, rigid_inverse
-from jigdoll.rig.limbs import find_limbs
-from jigdoll.types import Limb, RiggedAsset, Skeleton
+from jigdoll.rig.anatomy import Anatomy
+from jigdoll.types import Limb, Skeleton
+from jigdoll.validators.skin import capsule_overlap
+from jigdoll.zoo.gaits.pace import Pace
 
 _BOX_QUANTILE = 0.02
 """Cuboids leave out this share of the vertices at each side: skin weights bleed over the joints."""
@@ -40,8 +41,6 @@ class Body:
     """How long after the right legs the left ones do the same [s]; None where that is open."""
     flight: bool
     """Whether there are moments without any foot on the ground."""
-    contact_points: Float[Tensor, "feet points 3"]
-    """Each foot's joint and the corners of the skin that it puts on the ground, in its own frame [m]."""
     feet_rest: Float[Tensor, " feet"]
     """Height of the feet at rest [m]."""
     reach_rest: Float[Tensor, " feet"]
@@ -70,49 +69,46 @@ class Body:
     """The least distance of their axes [m]."""
 
 
-def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
-    """Measure a character; `skeleton` is its own with the limits and axes that the motion uses."""
-    limbs = find_limbs(skeleton)
-    legs = tuple(limb for limb in limbs if limb.kind == "leg")
-    T = rest_transforms(skeleton)
-    points = T[:, :3, 3]
-    length, _ = leg_length_of(skeleton)
+def body_of(anatomy: Anatomy, skeleton: Skeleton, pace: Pace) -> Body:
+    """What the losses need of a character; `skeleton` is its own with the limits and axes that the motion uses."""
+    T = torch.from_numpy(anatomy.T_rest).float()
+    points, length = T[:, :3, 3], anatomy.leg_length
     hips, feet, keys = [], [], []
-    for leg in legs:
-        low = [j for j in leg.joints[-2:] if points[j, 1] < points[leg.joints[-1], 1] + 0.08 * length]
+    for leg in anatomy.legs:
+        limb = leg.parts.limb
+        low = [j for j in limb.joints[-2:] if j in leg.foot] or [limb.joints[-1]]
         for place, joint in enumerate(reversed(low)):
-            hips.append(leg.joints[0])
+            hips.append(leg.parts.root)
             feet.append(joint)
-            keys.append((leg.rank, leg.side, place))
+            keys.append((limb.rank, limb.side, place))
     other = {"left": "right", "right": "left"}
     across = [
-        keys.index((rank, other[side], place)) if (rank, other[side], place) in keys else i
+        keys.index((rank, other[side], place)) if (rank, other.get(side), place) in keys else i
         for i, (rank, side, place) in enumerate(keys)
     ]
-    matches = _matches(limbs, tempo)
-    cuboid_joints, cuboids = _cuboids(asset, T)
-    capsule_joints, capsules, radii = _capsules(asset, skeleton, T)
-    pairs, reach = _pairs(skeleton, T, capsule_joints, capsules, radii, limbs)
+    matches = _matches(anatomy.limbs, pace)
+    cuboid_joints, cuboids = _cuboids(anatomy, T)
+    capsule_joints, capsules, radii = _capsules(anatomy, T)
+    pairs, reach = _pairs(anatomy.limbs, T, capsule_joints, capsules, radii)
     return Body(
         skeleton=skeleton,
-        legs=legs,
+        legs=tuple(leg.parts.limb for leg in anatomy.legs),
         hips=hips,
         feet=feet,
         across=across,
         lefts=[left for left, _ in matches],
         rights=[right for _, right in matches],
-        period=tempo.period,
-        phase_offset=None if tempo.lag is None else tempo.lag * tempo.period,
-        flight=tempo.family in ("run", "jump"),
-        contact_points=_contact_points(asset, T, feet),
+        period=pace.period,
+        phase_offset=None if pace.lag is None else pace.lag * pace.period,
+        flight=pace.family in ("run", "jump"),
         feet_rest=points[feet, 1],
         reach_rest=(points[feet] - points[hips]).norm(dim=-1),
         leg_length=length,
-        pace=max(tempo.speed, 0.1 * (GRAVITY * length) ** 0.5),
-        least_reach=0.55 if tempo.family == "jump" else 0.72,
-        step_height={"run": 0.16, "dance": 0.2}.get(tempo.family, 0.1),
-        root_height={"walk": 0.12, "run": 0.2}.get(tempo.family, 0.25),
-        masses=_masses(asset),
+        pace=max(pace.speed, 0.1 * (GRAVITY * length) ** 0.5),
+        least_reach=0.55 if pace.family == "jump" else 0.72,
+        step_height={"run": 0.16, "dance": 0.2}.get(pace.family, 0.1),
+        root_height={"walk": 0.12, "run": 0.2}.get(pace.family, 0.25),
+        masses=_masses(anatomy),
         cuboid_joints=cuboid_joints,
         cuboids=cuboids,
         capsule_joints=capsule_joints,
@@ -122,7 +118,7 @@ def body_of(asset: RiggedAsset, skeleton: Skeleton, tempo: Tempo) -> Body:
     )
 
 
-def _matches(limbs: tuple[Limb, ...], tempo: Tempo) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def _matches(limbs: tuple[Limb, ...], pace: Pace) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Joints with where they reach from, left and right: what does the same by turns."""
     sides = [limb for limb in limbs if limb.kind in ("leg", "arm")]
     matches = [
@@ -132,56 +128,36 @@ def _matches(limbs: tuple[Limb, ...], tempo: Tempo) -> list[tuple[tuple[int, int
         if (a.kind, a.rank, a.side, b.side) == (b.kind, b.rank, "left", "right")
         for left, right in zip(a.joints[1:], b.joints[1:], strict=False)
     ]
-    if tempo.lag in (0.0, 0.5) and not tempo.turn:
+    if pace.lag in (0.0, 0.5) and not pace.turn:
         middle = [joint for limb in limbs if limb.side == "middle" for joint in limb.joints if joint]
         matches += [((joint, 0), (joint, 0)) for joint in middle]
     return matches
 
 
-def capsule_distances(T_world_joint: Float[Tensor, "frames joints 4 4"], body: Body) -> Float[Tensor, "frames pairs"]:
-    """The distance between the axes of each pair of capsules [m] (closest points of two segments)."""
+def capsule_overlaps(T_world_joint: Float[Tensor, "frames joints 4 4"], body: Body) -> Float[Tensor, "frames pairs"]:
+    """How deep each pair of capsules overlaps [m]."""
     ends = apply(T_world_joint[:, body.capsule_joints], body.capsules)
-    return segment_distances(ends[:, body.pairs[:, 0]], ends[:, body.pairs[:, 1]])
+    return capsule_overlap(ends[:, body.pairs[:, 0]], ends[:, body.pairs[:, 1]], body.pair_reach)
 
 
-def segment_distances(one: Float[Tensor, "*batch 2 3"], other: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch"]:
-    """The distance between segments; the stances of the closest points hold no gradient (by the envelope theorem)."""
-    p, q = one[..., 0, :], other[..., 0, :]
-    u, v = one[..., 1, :] - p, other[..., 1, :] - q
-    with torch.no_grad():
-        w = p - q
-        a, b, c = (u * u).sum(-1), (u * v).sum(-1), (v * v).sum(-1)
-        d, e = (u * w).sum(-1), (v * w).sum(-1)
-        cross = a * c - b * b
-        s = torch.where(cross > 1e-9 * a * c, (b * e - c * d) / cross.clamp_min(1e-20), 0.0).clamp(0, 1)
-        t = ((b * s + e) / c.clamp_min(1e-12)).clamp(0, 1)
-        s = ((b * t - d) / a.clamp_min(1e-12)).clamp(0, 1)
-    gap = p + s[..., None] * u - q - t[..., None] * v
-    return (gap.square().sum(-1) + 1e-12).sqrt()
-
-
-def _owned(asset: RiggedAsset) -> Int[Tensor, " vertices"]:
-    """The joint that moves each vertex most."""
-    return asset.weights.joints.gather(1, asset.weights.values.argmax(1, keepdim=True))[:, 0].long()
-
-
-def _masses(asset: RiggedAsset) -> Float[Tensor, " joints"]:
+def _masses(anatomy: Anatomy) -> Float[Tensor, " joints"]:
     """Skin area by joint, as a share of all."""
-    a, b, c = asset.mesh.vertices[asset.mesh.faces.long()].unbind(1)
+    mesh, owners = anatomy.asset.mesh, torch.from_numpy(anatomy.owners)
+    a, b, c = mesh.vertices[mesh.faces.long()].unbind(1)
     area = torch.linalg.cross(b - a, c - a).norm(dim=-1)
-    masses = torch.zeros(len(asset.skeleton)).index_add(0, _owned(asset)[asset.mesh.faces[:, 0].long()], area)
+    masses = torch.zeros(len(anatomy.skeleton)).index_add(0, owners[mesh.faces[:, 0].long()], area)
     return masses / masses.sum().clamp_min(1e-12)
 
 
 def _cuboids(
-    asset: RiggedAsset, T_world_joint: Float[Tensor, "joints 4 4"]
+    anatomy: Anatomy, T_world_joint: Float[Tensor, "joints 4 4"]
 ) -> tuple[list[int], Float[Tensor, "bones 8 3"]]:
     """For each joint that moves skin, the box of its vertices along the joint's own axes."""
-    owner, joints, boxes = _owned(asset), [], []
+    owners, joints, boxes = torch.from_numpy(anatomy.owners), [], []
     inverse = rigid_inverse(T_world_joint)
     corner = torch.cartesian_prod(*[torch.tensor([0, 1])] * 3)
     for joint in range(len(T_world_joint)):
-        mine = asset.mesh.vertices[owner == joint]
+        mine = anatomy.asset.mesh.vertices[owners == joint]
         if len(mine) < 4:
             continue
         local = apply(inverse[joint], mine)
@@ -197,34 +173,18 @@ def _cuboids(
     return joints, torch.stack(boxes)
 
 
-def _contact_points(
-    asset: RiggedAsset, T_world_joint: Float[Tensor, "joints 4 4"], feet: list[int]
-) -> Float[Tensor, "_ 9 3"]:
-    """Each foot's joint, and of the lower half of its skin the points that reach farthest in eight directions."""
-    owner, found = _owned(asset), torch.zeros(len(feet), 9, 3)
-    turn = torch.arange(8) * (torch.pi / 4)
-    compass = torch.stack([torch.sin(turn), -torch.ones(8), torch.cos(turn)])
-    for i, joint in enumerate(feet):
-        skin = asset.mesh.vertices[owner == joint]
-        if not len(skin):
-            continue
-        low = skin[skin[:, 1] <= skin[:, 1].median()]
-        found[i, 1:] = apply(rigid_inverse(T_world_joint[joint]), low[(low @ compass).argmax(0)])
-    return found
-
-
 def _capsules(
-    asset: RiggedAsset, skeleton: Skeleton, T_world_joint: Float[Tensor, "joints 4 4"]
+    anatomy: Anatomy, T_world_joint: Float[Tensor, "joints 4 4"]
 ) -> tuple[Int[Tensor, " bones"], Float[Tensor, "bones 2 3"], Float[Tensor, " bones"]]:
     """A capsule per bone: from a joint to its child, as thick as the flesh around it is on average."""
-    points, owner = T_world_joint[:, :3, 3], _owned(asset)
+    points, owners = T_world_joint[:, :3, 3], torch.from_numpy(anatomy.owners)
     inverse = rigid_inverse(T_world_joint)
     joints, ends, radii = [], [], []
-    for child, parent in enumerate(skeleton.parents):
+    for child, parent in enumerate(anatomy.skeleton.parents):
         if parent < 0:
             continue
         way = points[child] - points[parent]
-        flesh = asset.mesh.vertices[owner == parent]
+        flesh = anatomy.asset.mesh.vertices[owners == parent]
         if float(way.norm()) < 1e-5 or len(flesh) < 4:
             continue
         along = ((flesh - points[parent]) @ way / (way @ way)).clamp(0, 1)
@@ -238,12 +198,11 @@ def _capsules(
 
 
 def _pairs(
-    skeleton: Skeleton,
+    limbs: tuple[Limb, ...],
     T_world_joint: Float[Tensor, "joints 4 4"],
     joints: Int[Tensor, " bones"],
     capsules: Float[Tensor, "bones 2 3"],
     radii: Float[Tensor, " bones"],
-    limbs: tuple[Limb, ...],
 ) -> tuple[Int[Tensor, "pairs 2"], Float[Tensor, " pairs"]]:
     """Capsules of different limbs, at least one of them a leg or an arm, that do not touch at rest."""
     owner = {j: i for i, limb in enumerate(limbs) for j in limb.joints}

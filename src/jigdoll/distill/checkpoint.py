@@ -17,9 +17,9 @@ class State:
 
     theta: Float[Tensor, "terms rows 3"]
     mean: Float[Tensor, "terms rows 3"]
-    """Adam's first clip."""
+    """Adam's first moment."""
     square: Float[Tensor, "terms rows 3"]
-    """Adam's second clip."""
+    """Adam's second moment."""
     anchor: Float[Tensor, "terms rows 3"]
     """The last place known to be good."""
     step: int
@@ -66,7 +66,7 @@ def read_record(path: Path, scene: Scene) -> Record | None:
 
 
 def _key(scene: Scene) -> str:
-    """A mark of what must be the same for a run to go on: words, plan, skeleton, skin.
+    """A mark of what must be the same for a run to go on: words, plan, skeleton, skin, draft.
 
     The skin as the body knows it: splats that were fitted on a GPU are not the same to the last digit again.
     """
@@ -76,5 +76,6 @@ def _key(scene: Scene) -> str:
         if name not in ("tries", "checkpoint_seconds", "preview_seconds")
     }
     skeleton, body = scene.trajectory.skeleton, scene.body
-    skin = (body.masses, body.cuboids, body.contact_points)
-    return fingerprint(scene.prompt, settings, skeleton.names, skeleton.T_parent_joint, *skin)
+    skin = (body.masses, body.cuboids)
+    draft = () if scene.trajectory.draft is None else (scene.trajectory.draft.pose, scene.trajectory.draft.fps)
+    return fingerprint(scene.prompt, settings, skeleton.names, skeleton.T_parent_joint, *skin, *draft)

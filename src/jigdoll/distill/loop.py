@@ -12,11 +12,10 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jigdoll.distill.checkpoint import Finished, Record, State, read_record, write_record
-from jigdoll.distill.config import DistillPlan
+from jigdoll.distill.config import DistillPlan, Guidance
 from jigdoll.distill.guidance import guide, surrogate
 from jigdoll.distill.losses import RAMP, PosedClip, losses
 from jigdoll.distill.scene import Scene, render_window, sample_camera
-from jigdoll.distill.tempo import Tempo
 from jigdoll.distill.trajectory import Trajectory, curve_values, pose_of, to_motion
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward
@@ -59,8 +58,6 @@ class Distilled:
     motion: Motion
     theta: Float[Tensor, "terms rows 3"]
     trajectory: Trajectory
-    tempo: Tempo
-    """Of the sentence on this body; `foot_lock` wants it."""
     plan: DistillPlan
     seed: int
     score: float
@@ -143,13 +140,15 @@ def advance(scene: Scene, state: State) -> tuple[State, str, Float[Tensor, "view
 
 def evaluate(scene: Scene, theta: Float[Tensor, "terms rows 3"], step: int, generator: torch.Generator) -> Terms:
     """Pose the body, add up the losses and, while it is the prior's turn, show it the motion and ask."""
-    sample = sample_camera(scene, generator)
+    sample = sample_camera(scene, generator, step)
     level = choose_level(scene.plan, step, generator)
     values = curve_values(scene.trajectory, theta, active=active_terms(scene, step))
-    T_world_joint = forward(scene.trajectory.skeleton, pose_of(scene.trajectory, values))
-    clip = PosedClip(values, T_world_joint, scene.trajectory.fps)
-    paid = losses(scene.body, clip, scene.plan.losses, ramp=_ramp(scene.plan, step))
-    if step >= scene.plan.iterations:
+    pose = pose_of(scene.trajectory, values)
+    T_world_joint = forward(scene.trajectory.skeleton, pose)
+    clip = PosedClip(values, pose, T_world_joint, scene.trajectory.fps, scene.draft, scene.naturalness)
+    ramp, hold = (_ramp(scene.plan, step), 1.0) if scene.draft is None else (1.0, _hold(scene.plan, step))
+    paid = losses(scene.body, clip, scene.plan.losses, ramp=ramp, hold=hold)
+    if step >= scene.plan.iterations or _silent(scene.plan.guidance):
         return Terms(paid, theta.new_zeros(()), None)
     video, reference_image = render_window(scene, T_world_joint, sample)
     latents = scene.prior.encode(video)
@@ -168,15 +167,25 @@ def evaluate(scene: Scene, theta: Float[Tensor, "terms rows 3"], step: int, gene
     return Terms(paid, gradient.square().mean().sqrt().to(theta), video.detach())
 
 
+def _silent(guidance: Guidance) -> bool:
+    """Whether the prior's answer counts nothing, so that nobody need ask."""
+    return guidance.form == "csd" and guidance.scale == guidance.scale_end == 0
+
+
 def choose_level(plan: DistillPlan, step: int, generator: torch.Generator) -> float:
     """t ~ U[low, high] with a high end that comes down (AKD, appendix D), or a walk down from high to low."""
-    guidance, now = plan.guidance, _share(plan, step)
+    guidance, high = plan.guidance, highest_level(plan, step)
     u = float(torch.rand((), generator=generator))
+    return high if guidance.annealed else guidance.level_low + (high - guidance.level_low) * u
+
+
+def highest_level(plan: DistillPlan, step: int) -> float:
+    """The highest noise level that the step may be asked at."""
+    guidance, now = plan.guidance, _share(plan, step)
     if guidance.annealed:
         return guidance.level_high + (guidance.level_low - guidance.level_high) * now
     way = min(now / LEVELS_UNTIL, 1.0)
-    high = guidance.level_high + (guidance.level_high_end - guidance.level_high) * way
-    return guidance.level_low + (high - guidance.level_low) * u
+    return guidance.level_high + (guidance.level_high_end - guidance.level_high) * way
 
 
 def active_terms(scene: Scene, step: int) -> float | None:
@@ -199,6 +208,11 @@ def _ramp(plan: DistillPlan, step: int) -> float:
     """How far the late losses have come in, 0..1."""
     start, end = RAMP
     return min(max((_share(plan, step) - start) / (end - start), 0.0), 1.0)
+
+
+def _hold(plan: DistillPlan, step: int) -> float:
+    """How hard a draft is held, 0..1: at much noise the prior hardly sees the motion that it pulls at."""
+    return highest_level(plan, step) / plan.guidance.level_high
 
 
 def take_step(scene: Scene, state: State, grad: Tensor, terms: dict[str, float]) -> tuple[State, str]:
@@ -239,7 +253,6 @@ def _distilled(scene: Scene, finished: tuple[Finished, ...], best: int) -> Disti
         motion=to_device(to_motion(scene.trajectory, done.theta, name=scene.prompt), "cpu"),
         theta=done.theta.cpu(),
         trajectory=to_device(scene.trajectory, "cpu"),
-        tempo=scene.tempo,
         plan=scene.plan,
         seed=scene.plan.seed + 1000 * best,
         score=done.score,

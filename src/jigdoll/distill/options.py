@@ -104,22 +104,33 @@ class CurveOptions:
 
 @dataclass(frozen=True)
 class LossWeights:
-    """How much each loss counts (the functions of `distill.losses`): by default what suits words and legs; 0 is off."""
+    """How much each loss counts (the functions of `distill.losses`); 0 is off.
+
+    By default what suits the words and the legs. From `support` on they are about gaits that start from rest.
+    """
 
     smooth: float | None = None
     """AKD's Eq. 9: all values change evenly from frame to frame."""
     ground: float | None = None
     """AKD's Eq. 10: nothing goes below the ground."""
     contact: float | None = None
-    """The lower foot of a pair stands still."""
+    """Feet that stand in the draft stay; without a draft, the lower foot of a pair."""
+    near: float | None = None
+    """The motion stays near the draft (as much less as the noise has fallen); without one, near rest."""
+    limits: float | None = None
+    """Joints stay within their limits; without a draft they do anyway."""
+    collision: float | None = None
+    """Limbs do not go through each other."""
+    naturalness: float | None = None
+    """Poses are natural, where a pose model says how natural they are."""
+    loop: float | None = None
+    """The clip ends as it began."""
     support: float | None = None
     """The lower foot of a pair is on the ground."""
     swing_height: float | None = None
     """A foot that swings ahead is up, one that goes back is down."""
     alternation: float | None = None
     """Feet of a pair take turns."""
-    foot_lift: float | None = None
-    """Each foot leaves the ground at some time."""
     symmetry: float | None = None
     """The left does what the right does, mirrored and a share of a stride later."""
     jerk: float | None = None
@@ -130,12 +141,6 @@ class LossWeights:
     """Legs do not curl up."""
     root: float | None = None
     """The body stays near its path."""
-    energy: float | None = None
-    """Nothing moves without a reason."""
-    collision: float | None = None
-    """Limbs do not go through each other."""
-    loop: float | None = None
-    """The clip ends as it began."""
 
 
 PAPER = LossWeights(**{**{f.name: 0.0 for f in fields(LossWeights)}, "smooth": 2e5, "ground": 1e7})
@@ -155,9 +160,10 @@ class AnimateOptions:
     tries: int = 1
     """Seeds to run; the best one is kept."""
     iterations: int | None = None
-    """Steps that ask the prior; 120 by default."""
+    """Steps that ask the prior; what the prior needs by default: from a draft far fewer than from rest."""
     refine_steps: int | None = None
-    """Steps after those, by the losses alone: they put the gait on its feet and cost little; 300 by default."""
+    """Steps after those, by the losses alone: they put the gait on its feet and cost little; 300 by default, 60
+    from a draft."""
     rate: float | None = None
     """Adam's step; 0.02 by default."""
     decay: float | None = None
@@ -170,6 +176,12 @@ class AnimateOptions:
     cameras: CameraOptions = field(default_factory=CameraOptions)
     curves: CurveOptions = field(default_factory=CurveOptions)
     losses: LossWeights = field(default_factory=LossWeights)
+
+    @property
+    def distils(self) -> bool:
+        """Whether something is asked that only a distillation can do."""
+        plain = AnimateOptions(seconds=self.seconds, loop=self.loop, seed=self.seed, tries=self.tries)
+        return self != plain
 
 
 def paper_options() -> AnimateOptions:

@@ -1,9 +1,10 @@
 """The learnable motion: compound angles per joint and a 6-DoF root, per frame (AKD 4.4) or in smooth curves over time.
 
 All that is learned is one tensor `theta [terms rows 3]`: a row of three curves per joint (the root's row is its turn
-about the world's Y, Z and X), and a last row for the root's displacement. A curve is a sum of temporal basis functions;
-with the basis "frames" it is the value at each frame, as in the paper. Curves are what is added to a motion to start
-from, and `start_values` is the one place that says which: the rest pose carried along a path.
+about its vertical, forward and sideways axis), and a last row for the root's shift. A curve is a sum of temporal basis
+functions; with the basis "frames" it is the value at each frame, as in the paper. Curves are a residual around a motion
+to start from, and `start_pose` is the one place that says which: a draft, or the rest pose carried along a path.
+Rotations are composed with those of the start and the root is added, so that curves of zero give the start itself.
 """
 
 import math
@@ -14,13 +15,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.distill.options import Basis
-from jigdoll.distill.tempo import GRAVITY, leg_length
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import rest_transforms
-from jigdoll.math.rotations import compound_to_quaternion, quaternion_to_compound
-from jigdoll.rig.limbs import find_limbs
-from jigdoll.rig.limits import with_default_limits
+from jigdoll.math import GRAVITY
+from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, slerp
+from jigdoll.rig.anatomy import Anatomy
+from jigdoll.rig.limits import compound_angles, with_default_limits
 from jigdoll.types import Motion, Pose, Skeleton
+
+DRAFT_BEAT = 1.0
+"""A residual has two harmonics per so much time [s]: less than the draft's own motion, which it is to keep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +36,10 @@ class Trajectory:
     basis: Basis
     terms: int
     frames: int
+    """Of the clip as the prior sees it."""
     fps: float
+    seconds: float
+    """Length of the clip; a prior may see more: a short draft goes on, or stands."""
     period: float
     """Of the stride basis [s]."""
     speed: float
@@ -44,7 +51,9 @@ class Trajectory:
     scales: Float[Tensor, "rows 3"]
     """What one unit of a curve means: radians for joints, metres for the last row. Small is stiff."""
     bounds: Float[Tensor, "joints 3 2"]
-    """Angles stay within these [rad] by construction; infinite bounds leave them free."""
+    """Turns stay within these [rad] by construction; infinite bounds leave them free."""
+    draft: Motion | None = None
+    """What the curves are a residual around, at its own rate; None is the rest pose on the path."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,29 +65,26 @@ class Trajectory:
         """Where its curves and poses live."""
         return self.scales.device
 
-    def times(self, fps: float | None = None) -> Float[Tensor, " frames"]:
-        """The moments of the frames [s], at the clip's own rate or another one."""
-        if fps is None or fps == self.fps:
-            return torch.arange(self.frames, device=self.device) / self.fps
-        return torch.arange(int((self.frames - 1) / self.fps * fps + 1e-6) + 1, device=self.device) / fps
+    def times(self) -> Float[Tensor, " frames"]:
+        """The moments of the frames that the prior sees [s]."""
+        return torch.arange(self.frames, device=self.device) / self.fps
 
 
 @dataclass(frozen=True, eq=False)
 class CurveValues:
-    """The paper's Theta: what the curves say at each frame."""
+    """The paper's Theta: what the curves say at each frame, and where they start from."""
 
-    angles: Float[Tensor, "frames joints 3"]
-    """Compound angles [rad]; the root's are its turn about Y, Z and X."""
-    root: Float[Tensor, "frames 3"]
-    """Displacement of the root [m], world."""
-    root_path: Float[Tensor, "frames 3"]
-    """Where the motion starts from: the root at the start speed, leaping where the words say so [m], world."""
+    turns: Float[Tensor, "frames joints 3"]
+    """Compound angles [rad] that each joint turns on from the start; the root's about Y, Z and X."""
+    shift: Float[Tensor, "frames 3"]
+    """Of the root from the start [m], world."""
+    start: Pose
     heading: Float[Tensor, " frames"]
-    """Of that path [rad], positive to the left."""
+    """Of the path [rad], positive to the left; 0 with a draft, which has a heading of its own."""
 
 
 def make_trajectory(
-    skeleton: Skeleton,
+    anatomy: Anatomy,
     *,
     frames: int,
     fps: float,
@@ -96,32 +102,43 @@ def make_trajectory(
     bend_bound: float = math.inf,
     side_bound: float = math.inf,
     limited: bool = True,
+    draft: Motion | None = None,
+    seconds: float | None = None,
 ) -> Trajectory:
-    """A trajectory for a rig: legs move freely, other joints are stiffer, bending is easier than swinging and twisting.
+    """A trajectory for a body: legs move freely, other joints are stiffer, bending is easier than swing and twist.
 
     `stiffness`, `arms`: scale of joints that belong to no leg, and to an arm. `sideways`: scale of swing and twist.
     `root_move` is in leg lengths, `root_turn` in radians per unit. `bend_bound` and `side_bound` [rad] narrow the
-    rig's own limits, which hold where `limited`; locked axes stay locked.
+    rig's own limits, which hold where `limited`; locked axes stay locked. Around a `draft` of this body limits cannot
+    hold by construction: there the skeleton's limits are widened to what the draft does, for a loss to hold.
+    `seconds` is the length of the clip where the frames show more than that.
     """
     if frames < 2 or not fps > 0:
         raise JigdollError(f"a motion needs at least two frames and a positive rate, not {frames} at {fps} per second")
-    length, _ = leg_length(skeleton)
-    skeleton = _with_world_root(_with_limits(skeleton))
-    scales = _scales(skeleton, stiffness=stiffness, arms=arms, sideways=sideways)
+    skeleton = _with_world_root(_with_limits(anatomy))
+    scales = _scales(anatomy, stiffness=stiffness, arms=arms, sideways=sideways)
+    for limb in anatomy.limbs:
+        if draft is not None and limb.side == "middle":
+            scales[list(limb.joints)] /= len(limb.joints)  # a turn at each of eight tail bones turns its tip eightfold
     scales[0] = root_turn
-    scales[-1] = root_move * length
-    seconds = (frames - 1) / fps
-    if terms is None:
+    scales[-1] = root_move * anatomy.leg_length
+    seconds = (frames - 1) / fps if seconds is None else seconds
+    if terms is None and draft is None:
         terms = default_terms(basis, seconds=seconds, fps=fps, period=period)
+    elif terms is None:
+        terms = default_terms("fourier" if basis == "stride" else basis, seconds=seconds, fps=fps, period=DRAFT_BEAT)
     if basis == "frames":
         terms = frames
     narrow = torch.tensor([bend_bound, side_bound, side_bound])
     locked = skeleton.limits[..., :1] == skeleton.limits[..., 1:]
     free = torch.tensor([-math.inf, math.inf]).expand_as(skeleton.limits)
-    bounds = torch.where(locked, 0.0, skeleton.limits if limited else free)
+    bounds = torch.where(locked, 0.0, skeleton.limits if limited and draft is None else free)
     bounds = torch.maximum(torch.minimum(bounds, narrow[:, None]), -narrow[:, None])
     bounds[0] = torch.tensor([-math.inf, math.inf])
-    return Trajectory(skeleton, basis, terms, frames, fps, period, speed, turn, jump_height, scales, bounds)
+    if draft is not None:
+        skeleton = _that_allows(skeleton, draft)
+    path = (period, speed, turn, jump_height)
+    return Trajectory(skeleton, basis, terms, frames, fps, seconds, *path, scales, bounds, draft)
 
 
 def default_terms(basis: Basis, *, seconds: float, fps: float, period: float) -> int:
@@ -139,81 +156,70 @@ def curve_values(
     theta: Float[Tensor, "terms rows 3"],
     *,
     active: float | None = None,
-    fps: float | None = None,
+    at: Float[Tensor, " frames"] | None = None,
 ) -> CurveValues:
-    """The motion that it starts from and what the curves add, at the clip's frames or at another rate.
+    """Where the motion starts from and what the curves add, at the frames that the prior sees or at other moments [s].
 
-    Of the first `active` terms only. Angles stay within their bounds whatever the curves say.
+    Of the first `active` terms only. Turns stay within their bounds whatever the curves say.
     """
-    t = trajectory.times(fps)
-    start = start_values(trajectory, t)
+    t = trajectory.times() if at is None else at
     columns = basis_functions(trajectory, t)
     if active is not None:
         columns = columns * (active - torch.arange(trajectory.terms, device=t.device)).clamp(0, 1)
     curves = torch.einsum("ft,trc->frc", columns, theta) * trajectory.scales
-    angles = start.angles + squash(curves[:, :-1], _room(trajectory, start))
-    return replace(start, angles=angles, root=start.root + curves[:, -1])
+    turns = squash(curves[:, :-1], trajectory.bounds)
+    heading = trajectory.turn * t if trajectory.draft is None else 0 * t
+    return CurveValues(turns, curves[:, -1], start_pose(trajectory, t), heading)
 
 
-def start_values(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> CurveValues:
-    """What curves of zero give: the rest pose on the root's path, facing along it.
-
-    Everything else is a residual around this. A draft of the motion would take its place here, with its own angles and
-    root (its path being the root without its bounce); `curve_values` and `fit_theta` need not know.
-    """
-    path, heading = path_at(trajectory, t), trajectory.turn * t
-    about = torch.stack([heading, 0 * t, 0 * t], -1)
+def start_pose(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Pose:
+    """What curves of zero give: the draft, or the rest pose on the path, facing along it."""
+    if trajectory.draft is not None:
+        return _pose_at(trajectory.draft, t)
+    about = torch.stack([trajectory.turn * t, 0 * t, 0 * t], -1)
     others = about.new_zeros(len(t), len(trajectory.skeleton) - 1, 3)
-    return CurveValues(torch.cat([about[:, None], others], 1), path, path, heading)
+    angles = torch.cat([about[:, None], others], 1)
+    return Pose(path_at(trajectory, t), compound_to_quaternion(angles, trajectory.skeleton.axes))
 
 
-def _room(trajectory: Trajectory, start: CurveValues) -> Float[Tensor, "frames joints 3 2"]:
-    """How far each angle may go either way from where it starts."""
-    low, high = (trajectory.bounds - start.angles[..., None]).unbind(-1)
-    return torch.stack([low.clamp_max(0), high.clamp_min(0)], -1)
+def _pose_at(motion: Motion, t: Float[Tensor, " frames"]) -> Pose:
+    """The motion at these moments, exact at its own frames; after its end it stands."""
+    at = (t * motion.fps).clamp(0, len(motion) - 1)
+    at = torch.where((at - at.round()).abs() < 1e-3, at.round(), at)
+    left = at.floor().long()
+    right, share = (left + 1).clamp_max(len(motion) - 1), at - left
+
+    def between(values: Tensor) -> Tensor:
+        return torch.lerp(values[left], values[right], share.reshape(-1, *[1] * (values.ndim - 1)).to(values))
+
+    pose = motion.pose
+    return Pose(
+        root=between(pose.root),
+        rotations=slerp(pose.rotations[left], pose.rotations[right], share[:, None].to(pose.rotations)),
+        offsets=None if pose.offsets is None else between(pose.offsets),
+        scales=None if pose.scales is None else between(pose.scales),
+    )
 
 
 def pose_of(trajectory: Trajectory, values: CurveValues) -> Pose:
     """The pose of each frame."""
-    return Pose(values.root, compound_to_quaternion(values.angles, trajectory.skeleton.axes))
-
-
-def rest_on_path(trajectory: Trajectory) -> Pose:
-    """The motion that curves start from, as poses."""
-    return pose_of(trajectory, start_values(trajectory, trajectory.times()))
+    start, turned = values.start, compound_to_quaternion(values.turns, trajectory.skeleton.axes)
+    return replace(start, root=start.root + values.shift, rotations=quaternion_multiply(start.rotations, turned))
 
 
 def to_motion(
     trajectory: Trajectory, theta: Float[Tensor, "terms rows 3"], *, fps: float | None = None, name: str = "motion"
 ) -> Motion:
-    """The clip, at its own rate or any other: smooth curves have a value at every clip."""
+    """The clip at any rate: smooth curves have a value at every moment. By default at the draft's, else the prior's."""
+    own = trajectory.fps if trajectory.draft is None else trajectory.draft.fps
     if trajectory.basis == "frames" and fps not in (None, trajectory.fps):
         raise JigdollError("a motion with one value per frame has no other rate; resample the clip instead")
+    rate = fps or (trajectory.fps if trajectory.basis == "frames" else own)
+    count = int(trajectory.seconds * rate + 1e-4) + 1
     with torch.no_grad():
-        pose = pose_of(trajectory, curve_values(trajectory, theta, fps=fps))
-    return Motion(pose, fps or trajectory.fps, name)
-
-
-def fit_theta(trajectory: Trajectory, motion: Motion) -> Float[Tensor, "terms rows 3"]:
-    """The coefficients nearest to a given motion at the trajectory's own rate: a warm start."""
-    if len(motion) != trajectory.frames:
-        raise JigdollError(f"a motion of {len(motion)} frames cannot start a trajectory of {trajectory.frames}")
-    t = trajectory.times()
-    angles = quaternion_to_compound(motion.pose.rotations, trajectory.skeleton.axes).float()
-    angles[:, 0, 0] = unwrap(angles[:, 0, 0])
-    start = start_values(trajectory, t)
-    turned = unsquash(angles - start.angles, _room(trajectory, start))
-    curves = torch.cat([turned, (motion.pose.root - start.root)[:, None]], 1)
-    curves = torch.where(trajectory.scales > 0, curves / trajectory.scales.clamp_min(1e-9), 0.0).float()
-    columns = basis_functions(trajectory, t)
-    solution = torch.linalg.pinv(columns.double()) @ curves.flatten(1).double()
-    return solution.float().reshape(trajectory.shape)
-
-
-def unwrap(angles: Float[Tensor, " frames"]) -> Float[Tensor, " frames"]:
-    """Angles [rad] without the jumps by whole turns from frame to frame."""
-    turns = torch.round(angles.diff() / (2 * math.pi)).cumsum(0)
-    return torch.cat([angles[:1], angles[1:] - 2 * math.pi * turns])
+        t = torch.arange(count, device=trajectory.device) / rate
+        pose = pose_of(trajectory, curve_values(trajectory, theta, at=t))
+    return Motion(pose, rate, name)
 
 
 def path_at(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames 3"]:
@@ -243,13 +249,13 @@ def leaps(t: Float[Tensor, " frames"], *, height: float, period: float) -> Float
 
 
 def basis_functions(trajectory: Trajectory, t: Float[Tensor, " frames"]) -> Float[Tensor, "frames terms"]:
-    """The value of each temporal basis function at each clip, coarse ones first."""
-    seconds, n = (trajectory.frames - 1) / trajectory.fps, trajectory.terms
+    """The value of each temporal basis function at each moment, coarse ones first."""
+    seconds, n = trajectory.seconds, trajectory.terms
     if trajectory.basis == "frames":
-        return torch.eye(trajectory.frames, device=t.device)
+        return torch.eye(trajectory.frames, device=t.device)[: len(t)]
     if trajectory.basis == "dct":
         # DCT-II: half-sample shifted cosines, so that neither end is bound to stand still.
-        u = (t * trajectory.fps + 0.5) / trajectory.frames
+        u = (t * trajectory.fps + 0.5) / (seconds * trajectory.fps + 1)
         return torch.cos(math.pi * u[:, None] * torch.arange(n, device=t.device))
     if trajectory.basis == "spline":
         return _splines(t / seconds, n)
@@ -266,18 +272,6 @@ def squash(
     free = torch.isinf(room)
     safe = torch.where(free | (room <= 0), 1.0, room)
     return torch.where(free, x, torch.where(room <= 0, 0.0, safe * torch.tanh(x / safe)))
-
-
-def unsquash(
-    y: Float[Tensor, "*batch joints 3"], bounds: Float[Tensor, "*#batch joints 3 2"]
-) -> Float[Tensor, "*batch joints 3"]:
-    """The inverse of `squash`, for angles at a bound a value close to it."""
-    low, high = bounds.unbind(-1)
-    room = torch.where(y < 0, -low, high)
-    free = torch.isinf(room)
-    safe = torch.where(free | (room <= 0), 1.0, room)
-    inside = (y / safe).clamp(-0.98, 0.98)
-    return torch.where(free, y, torch.where(room <= 0, 0.0, safe * torch.atanh(inside)))
 
 
 def _harmonics(cycles: Float[Tensor, " frames"], terms: int) -> Float[Tensor, "frames terms"]:
@@ -303,10 +297,9 @@ def _cubic(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     return torch.where(a < 1, near, (2 - a).clamp_min(0) ** 3 / 6)
 
 
-def _scales(skeleton: Skeleton, *, stiffness: float, arms: float, sideways: float) -> Float[Tensor, "rows 3"]:
-    limbs = find_limbs(skeleton)
-    scales = torch.full((len(skeleton) + 1, 3), stiffness)
-    for limb in limbs:
+def _scales(anatomy: Anatomy, *, stiffness: float, arms: float, sideways: float) -> Float[Tensor, "rows 3"]:
+    scales = torch.full((len(anatomy.skeleton) + 1, 3), stiffness)
+    for limb in anatomy.limbs:
         share = {"leg": 1.0, "arm": arms}.get(limb.kind)
         if share is not None:
             scales[list(limb.joints)] = share
@@ -314,12 +307,21 @@ def _scales(skeleton: Skeleton, *, stiffness: float, arms: float, sideways: floa
     return scales
 
 
-def _with_limits(skeleton: Skeleton) -> Skeleton:
+def _with_limits(anatomy: Anatomy) -> Skeleton:
     """Rigs from files come without limits: then limits by role."""
-    return with_default_limits(skeleton) if bool((skeleton.limits.abs() > 3.1).all()) else skeleton
+    skeleton = anatomy.skeleton
+    return with_default_limits(skeleton, anatomy.limbs) if bool((skeleton.limits.abs() > 3.1).all()) else skeleton
 
 
 def _with_world_root(skeleton: Skeleton) -> Skeleton:
     """The root turns about the world's Y, then Z, then X: heading, roll and pitch keep their meaning on every rig."""
     turn = rest_transforms(skeleton)[0, :3, :3].T[:, [1, 2, 0]]
     return replace(skeleton, axes=torch.cat([turn[None], skeleton.axes[1:]]))
+
+
+def _that_allows(skeleton: Skeleton, draft: Motion) -> Skeleton:
+    """The skeleton with limits as wide as the draft needs."""
+    angles = compound_angles(skeleton, draft.pose).float()
+    low = torch.minimum(skeleton.limits[..., 0], angles.amin(0))
+    high = torch.maximum(skeleton.limits[..., 1], angles.amax(0))
+    return replace(skeleton, limits=torch.stack([low, high], -1))

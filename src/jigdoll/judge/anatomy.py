@@ -1,31 +1,22 @@
-"""What the judge looks at on a body: its size, its legs with the skin of their feet, its pairs of limbs."""
+"""What the judge looks at on a body: the working copy's Anatomy, with the skin of its feet and its pairs of limbs."""
 
-from collections.abc import Callable
+import warnings
 from dataclasses import dataclass
-from functools import wraps
-from typing import Literal, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpy import ndarray
-from scipy.spatial import KDTree
 
-from jigdoll.kinematics import rest_transforms
-from jigdoll.rig.limbs import find_limbs
-from jigdoll.rig.names import read_name
-from jigdoll.types import Limb, RiggedAsset, Skeleton
-
-ANKLE = 0.3
-"""A foot begins at the first joint below this share of the hip's height."""
-LOOSE_FOOT = 0.35
-"""A leg that ends above this share of its hip's height has its foot on other joints (an artist's controls)."""
-TOUCHING = 0.02
-"""Skin of two joints closer than this is one piece [body lengths]."""
+from jigdoll.errors import RepairWarning
+from jigdoll.rig.anatomy import Anatomy, Leg, anatomy_of
+from jigdoll.rig.remember import remembered
+from jigdoll.rig.reparent import Reparented, reparent
+from jigdoll.types import RiggedAsset
 
 
 @dataclass(frozen=True, eq=False)
-class Leg:
+class JudgedLeg:
     """A leg from the hip to the foot that stands on the ground."""
 
     name: str
@@ -42,7 +33,7 @@ class Leg:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class LimbPair:
     """A left and a right limb of one kind and rank, each as its first and its last moving joint."""
 
     kind: Literal["leg", "arm", "wing"]
@@ -56,129 +47,59 @@ class Pair:
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class JudgedBody:
     """A character as the judge sees it."""
 
-    limbs: tuple[Limb, ...]
-    legs: tuple[Leg, ...]
-    pairs: tuple[Pair, ...]
-    length: float
-    """The larger of height and length at rest [m]; arms and wings that reach sideways do not count."""
-    owners: Int[ndarray, " vertices"]
-    """The joint that moves each vertex most."""
+    work: Reparented
+    """The working copy, on which everything is measured, and the way to it."""
+    anatomy: Anatomy
+    legs: tuple[JudgedLeg, ...]
+    pairs: tuple[LimbPair, ...]
 
+    @property
+    def asset(self) -> RiggedAsset:
+        """The working copy."""
+        return self.anatomy.asset
 
-Found = TypeVar("Found")
-
-
-def remembered(find: Callable[[RiggedAsset], Found]) -> Callable[[RiggedAsset], Found]:
-    """Find something out about a character once, and forget it with the character: a server keeps no mesh alive.
-
-    What is found must not hold the character itself.
-    """
-    known: WeakKeyDictionary[RiggedAsset, Found] = WeakKeyDictionary()
-
-    @wraps(find)
-    def once(asset: RiggedAsset) -> Found:
-        if asset not in known:
-            known[asset] = find(asset)
-        return known[asset]
-
-    return once
+    @property
+    def length(self) -> float:
+        """The larger of height and length at rest [m]."""
+        return self.anatomy.body_length
 
 
 @remembered
-def study(asset: RiggedAsset) -> Body:
+def study(asset: RiggedAsset) -> JudgedBody:
     """Find legs, feet and pairs of limbs on any rig; a body without them has none, and is judged without them."""
-    skeleton = asset.skeleton
-    limbs = find_limbs(skeleton)
-    joints = rest_transforms(skeleton)[:, :3, 3].detach().double().numpy()
-    vertices = asset.mesh.vertices.detach().double().numpy()
-    strongest = asset.weights.values.argmax(1, keepdim=True)
-    owners = asset.weights.joints.long().gather(1, strongest)[:, 0].numpy()
-    shape = vertices if len(vertices) else joints
-    extent = shape.max(0) - shape.min(0)
-    length = max(float(extent[1]), float(extent[2]), 1e-6)
-    floor = float(shape[:, 1].min())
-    legs = tuple(
-        _leg(skeleton, limbs, limb, joints, vertices, owners, floor=floor, length=length)
-        for limb in limbs
-        if limb.kind == "leg" and limb.side != "middle"
-    )
-    return Body(limbs, legs, _pairs(limbs, legs), length, owners)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepairWarning)  # nothing is repaired here, only looked at
+        work = reparent(asset)
+    anatomy = anatomy_of(work.asset)
+    legs = tuple(_leg(anatomy, leg) for leg in anatomy.legs if leg.parts.limb.side != "middle")
+    return JudgedBody(work, anatomy, legs, _pairs(anatomy, legs))
 
 
-def _leg(
-    skeleton: Skeleton,
-    limbs: tuple[Limb, ...],
-    limb: Limb,
-    joints: Float[ndarray, "joints 3"],
-    vertices: Float[ndarray, "vertices 3"],
-    owners: Int[ndarray, " vertices"],
-    *,
-    floor: float,
-    length: float,
-) -> Leg:
-    """Where the foot of a leg begins, and its skin."""
-    heights = joints[list(limb.joints), 1] - floor
-    place = len(limb.joints) - 1
-    while place > 1 and heights[place - 1] < ANKLE * heights[0]:
-        place -= 1
-    foot = list(limb.joints[place:])
-    if heights[-1] > LOOSE_FOOT * heights[0]:
-        foot = _loose_foot(skeleton, limbs, limb, vertices, owners, reach=TOUCHING * length) or foot
-    everything = [joint for joint in range(len(skeleton)) if _descends(skeleton, joint, foot)]
-    skin = np.flatnonzero(np.isin(owners, everything))
+def _leg(anatomy: Anatomy, leg: Leg) -> JudgedLeg:
+    """A leg with everything that hangs on its foot, and the skin of that."""
+    limb = leg.parts.limb
     assert limb.side != "middle"
-    return Leg(f"{limb.side}_{limb.rank}", limb.side, limb.rank, limb.joints[0], foot[0], tuple(everything), skin)
+    foot = [leg.foot[0]]
+    for joint in foot:
+        foot += anatomy.skeleton.children[joint]
+    skin = np.flatnonzero(np.isin(anatomy.owners, foot))
+    return JudgedLeg(
+        f"{limb.side}_{limb.rank}", limb.side, limb.rank, limb.joints[0], leg.foot[0], tuple(sorted(foot)), skin
+    )
 
 
-def _loose_foot(
-    skeleton: Skeleton,
-    limbs: tuple[Limb, ...],
-    limb: Limb,
-    vertices: Float[ndarray, "vertices 3"],
-    owners: Int[ndarray, " vertices"],
-    *,
-    reach: float,
-) -> list[int]:
-    """The joint outside all limbs whose skin goes on where the leg's skin ends: a foot that a control holds."""
-    shin = next((j for j in reversed(limb.joints) if (owners == j).any()), limb.joints[-1])
-    claimed = {joint for other in limbs for joint in other.joints}
-    own = vertices[owners == shin]
-    if not len(own):
-        return []
-    tree = KDTree(own)
-    found: list[tuple[float, int]] = []
-    for joint in range(1, len(skeleton)):
-        side = read_name(skeleton.names[joint]).side
-        if joint in claimed or side not in (None, limb.side) or _descends(skeleton, joint, limb.joints):
-            continue
-        skin = vertices[owners == joint]
-        if len(skin):
-            found.append((float(tree.query(skin)[0].min()), joint))
-    near = [(gap, joint) for gap, joint in found if gap < reach]
-    return [min(near)[1]] if near else []
-
-
-def _descends(skeleton: Skeleton, joint: int, ancestors: list[int] | tuple[int, ...]) -> bool:
-    """Whether a joint is one of these or hangs on one of them."""
-    while joint >= 0:
-        if joint in ancestors:
-            return True
-        joint = skeleton.parents[joint]
-    return False
-
-
-def _pairs(limbs: tuple[Limb, ...], legs: tuple[Leg, ...]) -> tuple[Pair, ...]:
+def _pairs(anatomy: Anatomy, legs: tuple[JudgedLeg, ...]) -> tuple[LimbPair, ...]:
     """Limbs that have a counterpart across."""
     ends = {("leg", leg.side, leg.rank): (leg.hip, leg.ankle) for leg in legs}
-    for limb in limbs:
+    for limb in anatomy.limbs:
         if limb.kind in ("arm", "wing"):
             ends[limb.kind, limb.side, limb.rank] = (limb.joints[0], limb.joints[-1])
     kinds: tuple[Literal["leg", "arm", "wing"], ...] = ("leg", "arm", "wing")
     return tuple(
-        Pair(kind, rank, ends[kind, "left", rank], ends[kind, "right", rank])
+        LimbPair(kind, rank, ends[kind, "left", rank], ends[kind, "right", rank])
         for kind in kinds
         for rank in range(8)
         if (kind, "left", rank) in ends and (kind, "right", rank) in ends

@@ -1,16 +1,20 @@
-"""Whether bones run into each other, and whether joints stay within their limits."""
+"""Whether bones run into each other, joints stay within their limits, and poses are what real bodies do."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from jigdoll.judge.anatomy import Body, remembered, study
+from jigdoll.judge.anatomy import JudgedBody
 from jigdoll.judge.trace import Trace
-from jigdoll.kinematics import rest_transforms
-from jigdoll.rig.limits import clamp_angles, compound_angles, with_default_limits
-from jigdoll.types import Motion, RiggedAsset, Skeleton
+from jigdoll.math.segments import closest_on_segments, segment_distances
+from jigdoll.rig.remember import remembered
+from jigdoll.types import Motion, Pose, Skeleton
+from jigdoll.validators import VALIDATORS, ValidatedBody, check, prepare
+from jigdoll.validators.body import tree_distances
+from jigdoll.validators.joints import limit_excess
 
 THIN = 0.5
 """A bone's capsule has this share of the middle distance between the bone and its skin."""
@@ -35,43 +39,49 @@ class Capsules:
     """How deep each pair overlaps at rest already [m]."""
 
 
-def self_intersection(asset: RiggedAsset, trace: Trace, length: float) -> float:
+def self_intersection(body: JudgedBody, trace: Trace) -> float:
     """How deep two bones run into each other at worst, beyond what the rest pose has [body lengths]."""
-    capsules = _capsules(asset)
+    capsules = _capsules(body)
     if not len(capsules.pairs):
         return 0.0
     depth = _overlap(capsules.heads, capsules.tails, capsules.radii, capsules.pairs, trace.joints)
-    return max(0.0, float((depth - capsules.rest).max())) / length
+    return max(0.0, float((depth - capsules.rest).max())) / body.length
 
 
 def limit_violations(skeleton: Skeleton, motion: Motion) -> tuple[float, float]:
-    """The share of joints and frames beyond the limits, and the largest excess [rad].
-
-    A skeleton of a file that knows no limits is held to the default ones of its roles.
-    """
-    skeleton = _limited(skeleton)
-    angles = compound_angles(skeleton, motion.pose).detach()
-    excess = (angles - clamp_angles(skeleton, angles)).abs().amax(-1)[:, 1:]
+    """The share of joints and frames beyond the limits, and the largest excess [rad]."""
+    excess = limit_excess(skeleton, motion.pose).detach()[:, 1:]
     if not excess.numel():
         return 0.0, 0.0
     return float((excess > EXCESS).float().mean()), float(excess.max())
 
 
-def _limited(skeleton: Skeleton) -> Skeleton:
-    free = bool((skeleton.limits.abs() > 3.1).all())
-    return with_default_limits(skeleton) if free and len(skeleton) > 1 else skeleton
+def validity(body: JudgedBody, motion: Motion, *, ground: float = 0.0) -> dict[str, float]:
+    """By validator, the share of frames that are wronger than its tolerance; the motion is one of the working copy."""
+    pose = motion.pose
+    offsets, scales = (None if x is None else x.detach().float() for x in (pose.offsets, pose.scales))
+    floor = torch.tensor([0.0, ground, 0.0])
+    above = Pose(pose.root.detach().float() - floor, pose.rotations.detach().float(), offsets, scales)
+    with torch.no_grad():
+        values = check(_prepared(body), Motion(above, motion.fps, motion.name))
+    return {row.name: float((values[row.name] > row.tolerance).double().mean()) for row in VALIDATORS}
 
 
 @remembered
-def _capsules(asset: RiggedAsset) -> Capsules:
+def _prepared(body: JudgedBody) -> ValidatedBody:
+    return prepare(body.anatomy)
+
+
+@remembered
+def _capsules(body: JudgedBody) -> Capsules:
     """Bones along the limbs, as thick as their skin allows."""
-    body, skeleton = study(asset), asset.skeleton
-    joints = rest_transforms(skeleton)[:, :3, 3].detach().double().numpy()
-    bones = sorted({pair for limb in body.limbs for pair in zip(limb.joints[:-1], limb.joints[1:], strict=True)})
+    joints = body.anatomy.T_rest[:, :3, 3]
+    limbs = body.anatomy.limbs
+    bones = sorted({pair for limb in limbs for pair in zip(limb.joints[:-1], limb.joints[1:], strict=True)})
     bones = [(a, b) for a, b in bones if np.linalg.norm(joints[a] - joints[b]) > SHORT * body.length]
     heads, tails = (np.array([bone[end] for bone in bones], np.int64) for end in (0, 1))
-    radii = np.array([_radius(asset, body, joints, a, b) for a, b in bones])
-    near = _steps_apart(skeleton)
+    radii = np.array([_radius(body, joints, a, b) for a, b in bones])
+    near, _ = tree_distances(body.anatomy.skeleton, joints)
     pairs = [
         (i, k)
         for i in range(len(bones))
@@ -83,24 +93,13 @@ def _capsules(asset: RiggedAsset) -> Capsules:
     return Capsules(heads, tails, radii, pairs_array, rest)
 
 
-def _radius(asset: RiggedAsset, body: Body, joints: Float[ndarray, "joints 3"], head: int, tail: int) -> float:
+def _radius(body: JudgedBody, joints: Float[ndarray, "joints 3"], head: int, tail: int) -> float:
     """From the skin that the bone's joint moves."""
-    skin = asset.mesh.vertices.detach().double().numpy()[body.owners == head]
+    skin = body.asset.mesh.vertices.detach().double().numpy()[body.anatomy.owners == head]
     if not len(skin):
         return 0.0
-    way = joints[tail] - joints[head]
-    share = np.clip((skin - joints[head]) @ way / max(float(way @ way), 1e-12), 0, 1)
-    return THIN * float(np.median(np.linalg.norm(skin - joints[head] - share[:, None] * way, axis=1)))
-
-
-def _steps_apart(skeleton: Skeleton) -> Int[ndarray, "joints joints"]:
-    """How many bones lie between two joints."""
-    count = len(skeleton)
-    steps = np.zeros((count, count), np.int64)
-    for joint in range(1, count):
-        parent = skeleton.parents[joint]
-        steps[joint, :joint] = steps[:joint, joint] = steps[parent, :joint] + 1
-    return steps
+    _, gap = closest_on_segments(torch.from_numpy(skin), torch.from_numpy(joints[[head, tail]]))
+    return THIN * float(np.median(gap.numpy()))
 
 
 def _overlap(
@@ -111,27 +110,6 @@ def _overlap(
     joints: Float[ndarray, "frames joints 3"],
 ) -> Float[ndarray, "frames pairs"]:
     """Radii minus the distance of the two segments [m]: positive where the capsules overlap."""
+    bones = torch.from_numpy(np.stack([joints[:, heads], joints[:, tails]], 2))
     i, k = pairs[:, 0], pairs[:, 1]
-    gaps = segment_distance(joints[:, heads[i]], joints[:, tails[i]], joints[:, heads[k]], joints[:, tails[k]])
-    return radii[i] + radii[k] - gaps
-
-
-def segment_distance(
-    a0: Float[ndarray, "*batch 3"],
-    a1: Float[ndarray, "*batch 3"],
-    b0: Float[ndarray, "*batch 3"],
-    b1: Float[ndarray, "*batch 3"],
-) -> Float[ndarray, "*batch"]:
-    """The distance between segments a0-a1 and b0-b1.
-
-    The minimum of |a0 + s u - b0 - t v| over the unit square lies inside it or with s or t at a bound.
-    """
-    u, v, w = a1 - a0, b1 - b0, a0 - b0
-    uu, vv, uv = ((x * y).sum(-1) for x, y in ((u, u), (v, v), (u, v)))
-    uw, vw = (u * w).sum(-1), (v * w).sum(-1)
-    uu, vv = np.maximum(uu, 1e-18), np.maximum(vv, 1e-18)
-    det = uu * vv - uv * uv
-    s = np.clip(np.where(det > 1e-12 * uu * vv, (uv * vw - vv * uw) / np.where(det > 0, det, 1), 0.0), 0, 1)
-    t = np.clip((uv * s + vw) / vv, 0, 1)
-    s = np.clip((uv * t - uw) / uu, 0, 1)
-    return np.linalg.norm(w + s[..., None] * u - t[..., None] * v, axis=-1)
+    return radii[i] + radii[k] - segment_distances(bones[:, i], bones[:, k]).numpy()

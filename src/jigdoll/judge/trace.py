@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from jigdoll.errors import JigdollError
-from jigdoll.judge.anatomy import Body
-from jigdoll.kinematics import forward, rest_transforms
+from jigdoll.judge.anatomy import JudgedBody
+from jigdoll.kinematics import forward
 from jigdoll.math.transforms import rigid_inverse
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, RiggedAsset, Weights
@@ -38,13 +38,13 @@ class Trace:
     """Where the body faces on the ground (x, z), unit length."""
 
 
-def follow(asset: RiggedAsset, body: Body, motion: Motion, *, ground: float) -> Trace:
-    """Pose the body and pick what the metrics need."""
-    _check(asset, motion)
+def follow(body: JudgedBody, motion: Motion, *, ground: float) -> Trace:
+    """Pose the working copy and pick what the metrics need."""
+    asset = body.asset
     with torch.no_grad():
         T_world_joint = forward(asset.skeleton, motion.pose)
         joints = T_world_joint[..., :3, 3].double().numpy()
-        moves = T_world_joint @ rigid_inverse(rest_transforms(asset.skeleton))
+        moves = T_world_joint @ rigid_inverse(torch.from_numpy(body.anatomy.T_rest).to(T_world_joint))
         chosen, feet = _points(body, asset.mesh.vertices.shape[0])
         rows = torch.from_numpy(chosen)
         weights = Weights(asset.weights.joints[rows], asset.weights.values[rows])
@@ -68,8 +68,8 @@ def follow(asset: RiggedAsset, body: Body, motion: Motion, *, ground: float) -> 
     )
 
 
-def _check(asset: RiggedAsset, motion: Motion) -> None:
-    """Refuse what cannot be judged, and say why."""
+def refuse_what_cannot_be_judged(asset: RiggedAsset, motion: Motion) -> None:
+    """Say why a clip cannot be judged."""
     if motion.pose.root.ndim != 2:
         raise JigdollError(f"a clip has one axis of frames, this one has {motion.pose.root.ndim - 1}; judge one by one")
     count = motion.pose.rotations.shape[-2]
@@ -84,7 +84,7 @@ def _check(asset: RiggedAsset, motion: Motion) -> None:
             raise JigdollError(f"the clip {motion.name!r} holds NaN or infinite values; it cannot be judged")
 
 
-def _points(body: Body, vertices: int) -> tuple[Int[ndarray, " points"], list[Int[ndarray, " _"]]]:
+def _points(body: JudgedBody, vertices: int) -> tuple[Int[ndarray, " points"], list[Int[ndarray, " _"]]]:
     """The vertices to follow, and where the skin of each foot stands among them."""
     soles = [_thinned(leg.skin, FEW_POINTS) for leg in body.legs]
     others = _thinned(np.arange(vertices), MOST_POINTS)
@@ -99,7 +99,7 @@ def _thinned(places: Int[ndarray, " points"], most: int) -> Int[ndarray, " _"]:
     return places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
 
 
-def _facing(body: Body, joints: Float[ndarray, "frames joints 3"]) -> Float[ndarray, "frames 2"]:
+def _facing(body: JudgedBody, joints: Float[ndarray, "frames joints 3"]) -> Float[ndarray, "frames 2"]:
     """Ahead is square to the line between left and right hips (or shoulders), whatever the joints are called."""
     across = [joints[:, pair.left[0]] - joints[:, pair.right[0]] for pair in body.pairs if pair.kind == "leg"]
     across = across or [joints[:, pair.left[0]] - joints[:, pair.right[0]] for pair in body.pairs]

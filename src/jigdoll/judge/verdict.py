@@ -3,7 +3,8 @@
 Lengths are shares of the body's length, so that a mouse and a dragon are held to the same rule.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy import ndarray
 
 from jigdoll.errors import JigdollError
 from jigdoll.judge import cycle, smoothness
-from jigdoll.judge.anatomy import Body, study
-from jigdoll.judge.bones import limit_violations, self_intersection
+from jigdoll.judge.anatomy import JudgedBody, study
+from jigdoll.judge.bones import limit_violations, self_intersection, validity
 from jigdoll.judge.contacts import (
     IN_PLACE,
     Footing,
@@ -22,12 +23,14 @@ from jigdoll.judge.contacts import (
     skate_speed,
     stays_in_place,
 )
-from jigdoll.judge.trace import Trace, follow
+from jigdoll.judge.naturalness import Fault, Naturalness
+from jigdoll.judge.trace import Trace, follow, refuse_what_cannot_be_judged
+from jigdoll.math import GRAVITY
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.metrics import PhysicalVerdict, physical_verdict
+from jigdoll.rig.reparent import to_reparented
 from jigdoll.types import Motion, RiggedAsset
 
-GRAVITY = 9.81
 STEP = 0.01
 """Feet that move less than this have no cycle [body lengths]."""
 
@@ -125,6 +128,10 @@ class Verdict:
     """What forces the clip would need, where rigid bodies were given to measure them with."""
     reference: "Verdict | None" = None
     """The same for the clip that this one is compared with."""
+    validity: Mapping[str, float] = field(default_factory=dict)
+    """By validator, the share of frames that are wronger than 95 % of real ones (`jigdoll.validators`)."""
+    natural: Naturalness | None = None
+    """How natural it looks and what is wrong with it, by name, where it was graded (`judge.grade`)."""
 
 
 def judge(
@@ -143,12 +150,14 @@ def judge(
     """
     if not asset.has_mesh:
         raise JigdollError(f"{asset.name}: motion without a body cannot be judged; retarget it to a character first")
+    refuse_what_cannot_be_judged(asset, motion)
     beside = None if reference is None else judge(asset, reference, bodies=bodies, friction=friction, ground=ground)
     physical = None
     if bodies is not None and len(motion) >= 4:
         physical = physical_verdict(bodies, asset.skeleton, motion, friction=friction, ground=ground)
     body = study(asset)
-    trace = follow(asset, body, motion, ground=ground)
+    motion = to_reparented(body.work, motion)
+    trace = follow(body, motion, ground=ground)
     feet = find_contacts(trace, body.length)
     belt = ground_velocity(trace, feet, body.length)
     travel, heading, in_place = _travel(trace, belt, body.length)
@@ -161,7 +170,7 @@ def judge(
         for i in range(len(body.legs))
         if swings is not None
     )
-    share, excess = limit_violations(asset.skeleton, motion)
+    share, excess = limit_violations(body.anatomy.skeleton, motion)
     standing = np.any([foot.contact for foot in feet], axis=0) if feet else np.ones(len(motion), bool)
     return Verdict(
         name=motion.name,
@@ -184,24 +193,27 @@ def judge(
         position_jerk=smoothness.position_jerk(trace, body.length),
         motion_amount=smoothness.motion_amount(trace, body.length),
         loop_error=smoothness.loop_error(trace, body.length),
-        self_intersection=self_intersection(asset, trace, body.length),
+        self_intersection=self_intersection(body, trace),
         limit_violations=share,
         limit_excess=float(np.degrees(excess)),
         legs=legs,
         pairs=_judge_pairs(trace, body, frequency),
         physical=physical,
         reference=beside,
+        validity=validity(body, motion, ground=ground),
     )
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
     """The verdict as plain numbers, lists and dictionaries, ready for JSON; what is infinite is left out as None."""
-    return {field.name: _plain(getattr(verdict, field.name)) for field in fields(verdict)}
+    return {each.name: _plain(getattr(verdict, each.name)) for each in fields(verdict)}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, LegVerdict | PairVerdict | PhysicalVerdict | Verdict):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, LegVerdict | PairVerdict | PhysicalVerdict | Verdict | Naturalness | Fault):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, ndarray):
@@ -237,7 +249,7 @@ def _course_length(trace: Trace) -> float:
 
 def _judge_leg(
     trace: Trace,
-    body: Body,
+    body: JudgedBody,
     place: int,
     foot: Footing,
     belt: Float[ndarray, "2"],
@@ -264,7 +276,7 @@ def _judge_leg(
     )
 
 
-def _judge_pairs(trace: Trace, body: Body, frequency: float) -> tuple[PairVerdict, ...]:
+def _judge_pairs(trace: Trace, body: JudgedBody, frequency: float) -> tuple[PairVerdict, ...]:
     found: list[PairVerdict] = []
     first: dict[str, Float[ndarray, " frames"]] = {}
     for pair in body.pairs:
@@ -283,7 +295,7 @@ def _judge_pairs(trace: Trace, body: Body, frequency: float) -> tuple[PairVerdic
     return tuple(found)
 
 
-def _foot_contact(trace: Trace, body: Body, feet: tuple[Footing, ...], belt: Float[ndarray, "2"]) -> float:
+def _foot_contact(trace: Trace, body: JudgedBody, feet: tuple[Footing, ...], belt: Float[ndarray, "2"]) -> float:
     """EDGE's score for any number of legs: the slowest foot of each side counts."""
     sides = [[i for i, leg in enumerate(body.legs) if leg.side == side] for side in ("left", "right")]
     if not all(sides) or len(trace.mass) < 3:

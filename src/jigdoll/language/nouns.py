@@ -8,6 +8,8 @@ from typing import Literal
 BodyFamily = Literal["quadruped", "lizard", "dragon", "humanoid", "biped", "insect", "spider"]
 FAMILIES: tuple[BodyFamily, ...] = ("quadruped", "lizard", "dragon", "humanoid", "biped", "insect", "spider")
 """How bodies are built."""
+HELD_OUT_SPECIES = ("fox", "tiger", "horse", "camel", "pig", "child", "velociraptor", "ostrich")
+"""Never shown to what learns (the pocket prior, the pose space): they tell how it does on bodies that it never saw."""
 
 NAMES: dict[str, tuple[str, ...]] = {
     "fox": ("fox", "vixen"),

@@ -1,1 +1,4 @@
-"""Rotations, rigid transforms and curves over time."""
+"""Rotations, rigid transforms, curves over time, and the one constant of nature that motion knows."""
+
+GRAVITY = 9.81
+"""Of the earth, downwards [m/s^2]."""

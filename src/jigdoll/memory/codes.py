@@ -236,20 +236,69 @@ def pack(many: Sequence[Codes]) -> dict[str, ndarray]:
 
 def unpack(arrays: Mapping[str, ndarray]) -> list[Codes]:
     """The motions in flat arrays; arrays that do not fit each other are refused."""
-    reader = _Reader(arrays)
-    try:
-        many = [_unpack_one(reader) for _ in range(len(arrays["kind"]))]
-        reader.finish()
-    except (KeyError, IndexError, ValueError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"codes of motions are damaged ({error}); install jigdoll anew") from error
-    return many
+    packed = PackedCodes(arrays)
+    return [packed[i] for i in range(len(packed))]
+
+
+class PackedCodes:
+    """Motions in flat arrays, of which each is read when it is asked for."""
+
+    def __init__(self, arrays: Mapping[str, ndarray]) -> None:
+        self.arrays = arrays
+        try:
+            self._starts = _starts(arrays)
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise _damaged(error) from error
+
+    def __len__(self) -> int:
+        return len(self.arrays["kind"])
+
+    def __getitem__(self, index: int) -> Codes:
+        try:
+            return _unpack_one(_Reader(self.arrays, {name: int(rows[index]) for name, rows in self._starts.items()}))
+        except (KeyError, IndexError, ValueError, UnicodeDecodeError) as error:
+            raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> FileFormatError:
+    return FileFormatError(f"codes of motions are damaged ({error}); install jigdoll anew")
+
+
+def _starts(arrays: Mapping[str, ndarray]) -> dict[str, Int[ndarray, " motions"]]:
+    """Where in each array each motion begins; arrays that are too short or too long for each other are refused."""
+    count = len(arrays["kind"])
+    frames, fps = arrays["frames"].astype(int), arrays["fps"].astype(float)
+    if not (len(frames) == len(fps) == count and ((fps > 0) & (fps <= 1000) & (frames > 0) & (frames < 10**6)).all()):
+        raise ValueError("some frames and rates are none of a motion")
+    windows = np.array([window_count(int(f), float(r)) for f, r in zip(frames, fps, strict=True)], int)
+    tokens = arrays["token_count"].astype(int)
+    owner = np.repeat(np.arange(count), tokens)
+    stations = np.array([STATION_COUNT[kind] for kind in TOKEN_KINDS])[arrays["token_kind"]]
+    is_limb = np.array([kind not in MIDDLE_KINDS for kind in TOKEN_KINDS])[arrays["token_kind"]]
+    limbs = np.bincount(owner, is_limb, count).astype(int)
+    rows = np.repeat(np.repeat(np.arange(count), tokens), windows[owner])
+    sizes = dict.fromkeys(("kind", "fps", "frames", "grounded", "name_length", "token_count"), np.ones(count, int))
+    sizes |= {
+        "name": arrays["name_length"].astype(int),
+        "path": 3 * (windows + 1),
+        "moves": 0 * windows + ROOT_CHANNELS,
+    }
+    sizes |= {"token_kind": tokens, "token_has": tokens, "window_length": tokens * windows}
+    sizes |= {"mean": np.bincount(owner, 3 * stations, count).astype(int)}
+    sizes |= {"window": np.bincount(rows, arrays["window_length"], count).astype(int)}
+    sizes |= {"side": limbs, "rank": limbs, "rest": 3 * len(STATIONS) * limbs, "bones": 6 * limbs}
+    sizes |= {"contact": limbs * ((frames + 7) // 8)}
+    for name, size in sizes.items():
+        if int(size.sum()) != len(arrays[name]):
+            raise ValueError(f"`{name}` ends too early or is too long")
+    return {name: np.concatenate([[0], np.cumsum(size)[:-1]]).astype(int) for name, size in sizes.items()}
 
 
 class _Reader:
     """Takes numbers from the front of flat arrays."""
 
-    def __init__(self, arrays: Mapping[str, ndarray]) -> None:
-        self.arrays, self.at = arrays, dict.fromkeys(arrays, 0)
+    def __init__(self, arrays: Mapping[str, ndarray], at: dict[str, int]) -> None:
+        self.arrays, self.at = arrays, at
 
     def take(self, name: str, count: int) -> ndarray:
         start = self.at[name]
@@ -260,11 +309,6 @@ class _Reader:
 
     def one(self, name: str) -> int:
         return int(self.take(name, 1)[0])
-
-    def finish(self) -> None:
-        for name, at in self.at.items():
-            if at != len(self.arrays[name]):
-                raise ValueError(f"`{name}` is too long")
 
 
 def _unpack_one(reader: _Reader) -> Codes:

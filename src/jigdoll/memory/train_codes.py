@@ -4,13 +4,12 @@ What ships was made by
 
     nice python -m jigdoll.memory.train_codes --corpus ../shared/corpus
 
-It reads clips of the corpus (only rows that `sources.tsv` has in the split `train`), writes them as windows of tokens,
+It reads clips of the corpus (only the split `train`), writes them as windows of tokens,
 and finds for each kind of token the basis that keeps most of them, every family of bodies counting by the square root
 of its windows. With `--form network` a small autoencoder is trained on the same windows for the same number of bytes
 instead, and what both lose is printed; it is not written, for it gained too little (see `codes`). Minutes on one core.
 """
 
-import csv
 import json
 import sys
 import time
@@ -28,17 +27,12 @@ from numpy import ndarray
 from safetensors.numpy import save_file
 from torch import Tensor, nn
 
-from jigdoll.asset.load import find_clip, load, load_clips
+from jigdoll.corpus import takes
 from jigdoll.errors import JigdollError
 from jigdoll.memory.windows import BASES, TABLES, Basis, away_from_mean, mean_steps, values_per_window, windows_of
-from jigdoll.rig.anatomy import anatomy_of
-from jigdoll.rig.reparent import reparent, to_reparented
-from jigdoll.rig.retarget.limb_motion import LimbMotion, cut, encode
+from jigdoll.rig.retarget.limb_motion import LimbMotion, cut
 from jigdoll.rig.retarget.tokens import HOP, WINDOW, TokenKind, tokens_of
-from jigdoll.types import RiggedAsset
 
-FAR_SUBJECTS = ("02", "16", "111", "113")
-"""CMU subjects that are kept for tests."""
 SPARE = 1.25
 """Coordinates may be that much larger than any in training, ..."""
 LEAST_SCALE = 1.0
@@ -50,11 +44,11 @@ class TrainConfig:
     """How the codec is learned."""
 
     corpus: Path
-    """A folder with `sources.tsv`, `characters` and `motion/cmu`."""
+    """A folder that `jigdoll.corpus` reads."""
     out: Path = Path("src/jigdoll/memory/weights/codec.safetensors")
     form: Literal["linear", "network"] = "linear"
-    people: int = 300
-    """Clips of CMU."""
+    people: float = 0.3
+    """Share of the takes of mocap."""
     clips: int = 8
     """Of each character, at most."""
     seconds: float = 4.0
@@ -136,40 +130,17 @@ def segments_of(motion: LimbMotion, seconds: float) -> Iterator[LimbMotion]:
 
 
 def training_motions(config: TrainConfig) -> Iterator[tuple[str, str, LimbMotion]]:
-    """Family, rig and motion of the clips to learn from."""
+    """Kind of body, rig and motion of the clips to learn from."""
     generator = np.random.default_rng(config.seed)
-    for row in read_table(config.corpus / "sources.tsv"):
-        if row["split"] == "train" and row["kind"] == "character" and int(row["clips"]):
-            asset = load(config.corpus / row["path"])
-            names = generator.permutation(sorted(asset.clips))[: config.clips]
-            yield from ((row["family"], row["rig"], motion) for motion in limb_motions(asset, list(names)))
-    people = [r for r in read_table(config.corpus / "motion/cmu/index.tsv") if not is_far(r["clip"])]
-    for i in generator.permutation(len(people))[: config.people]:
-        row = people[i]
-        asset = load_clips(f"{config.corpus / 'motion/cmu' / row['zip']}:{row['clip']}")
-        for motion in limb_motions(asset, [find_clip(asset).name]):
-            yield "human", f"cmu {row['subject']}", motion
-
-
-def is_far(clip: str) -> bool:
-    """Whether a CMU clip is of a person who is kept for tests."""
-    return clip.split("_", maxsplit=1)[0] in FAR_SUBJECTS
-
-
-def limb_motions(asset: RiggedAsset, names: list[str]) -> Iterator[LimbMotion]:
-    """Clips of a character in limb space; held poses of one frame teach nothing."""
-    working = reparent(asset)
-    anatomy = anatomy_of(working.asset)
-    for name in names:
-        motion = asset.clips[name]
-        if len(motion) > 1:
-            yield encode(anatomy, to_reparented(working, motion))
-
-
-def read_table(path: Path) -> list[dict[str, str]]:
-    """The rows of a table with tabs."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+    taken: Counter[str] = Counter()
+    for take in takes(config.corpus, mixed=True):
+        recorded = take.source.startswith(("cmu ", "rocketbox "))
+        if recorded and generator.random() > config.people:
+            continue
+        if not recorded and taken[take.source] >= config.clips:
+            continue
+        taken[take.source] += 1
+        yield take.anatomy.kind, take.rig, take.motion
 
 
 def fit_basis(data: Windows) -> Basis:

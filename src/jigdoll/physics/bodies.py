@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from jigdoll.errors import RigError
-from jigdoll.kinematics import rest_transforms
 from jigdoll.math.transforms import apply, rigid_inverse, transform
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.types import Limb, RiggedAsset, Skeleton
 
 DENSITY = 1000.0
@@ -29,8 +29,6 @@ THIN = 0.004
 """Least half extent of a cuboid, as a share of the character's size."""
 LEG_PARTS = 3
 """The first bones of a leg are never merged."""
-SOLE = 0.03
-"""A bone of a leg whose flesh comes so near to the ground (share of the height) at rest has a level sole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +62,9 @@ class Bodies:
     feet: tuple[tuple[int, ...], ...]
     """Per leg, the bodies that stand on the ground."""
     length: float
-    """The character's size: largest extent of the mesh at rest [m]."""
+    """The character's size: the larger of its height and its length from nose to tail at rest [m]."""
     leg_length: float
-    """Mean height of the hips above the ground at rest, or a half of the body's height without legs [m]."""
+    """From hip to planted toe at rest, or a half of the body's height without legs [m]."""
 
     def __len__(self) -> int:
         return len(self.joints)
@@ -92,8 +90,25 @@ class Bodies:
         return float(self.mass.sum())
 
 
+def bodies_of(asset: RiggedAsset, **options: Any) -> Bodies:
+    """The cuboids of a character whose body nobody has measured yet; options as for `make_bodies`."""
+    return make_bodies(anatomy_of(check_flesh(asset)), **options)
+
+
+def check_flesh(asset: RiggedAsset) -> RiggedAsset:
+    """The asset, refused where no bodies can be made of it."""
+    if len(asset.skeleton) < 2:
+        raise RigError(f"{asset.name}: one joint makes no articulated body; rig the mesh first (jigdoll rig)")
+    vertices = asset.mesh.vertices
+    if not bool(torch.isfinite(vertices).all() and torch.isfinite(asset.skeleton.T_parent_joint).all()):
+        raise RigError(f"{asset.name}: the mesh or the skeleton holds NaN or infinite places; repair the file")
+    if not len(vertices) or not float((vertices.amax(0) - vertices.amin(0)).max()) > 0:
+        raise RigError(f"{asset.name}: there is no flesh to make bodies of; the mesh has no extent")
+    return asset
+
+
 def make_bodies(
-    asset: RiggedAsset, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True, keep: Sequence[str] = ()
+    anatomy: Anatomy, *, density: float = DENSITY, most: int = 26, needs_legs: bool = True, keep: Sequence[str] = ()
 ) -> Bodies:
     """The cuboids of a character, at most about `most`: leaf bones that are too many or too small join their parents.
 
@@ -101,28 +116,24 @@ def make_bodies(
     and is refused, unless `needs_legs` is off (a fish in free space). Joints whose names hold a word of `keep` have
     bodies of their own.
     """
+    asset = check_flesh(anatomy.asset)
     skeleton = asset.skeleton
-    if len(skeleton) < 2:
-        raise RigError(f"{asset.name}: one joint makes no articulated body; rig the mesh first (jigdoll rig)")
-    T = rest_transforms(skeleton).double()
-    vertices = asset.mesh.vertices.double()
-    if not bool(torch.isfinite(vertices).all() and torch.isfinite(T).all()):
-        raise RigError(f"{asset.name}: the mesh or the skeleton holds NaN or infinite places; repair the file")
-    limbs = find_limbs(skeleton)
-    legs = [limb.joints for limb in limbs if limb.kind == "leg"]
-    if needs_legs and not legs:
+    if needs_legs and not anatomy.legs:
         raise RigError(
             f"{asset.name} has no legs to stand on; simulate it without a ground (jigdoll track --no-ground), "
             "or name its legs left_hip, left_knee ..."
         )
-    dense = asset.weights.dense(len(skeleton)).double()
-    size = float((vertices.amax(0) - vertices.amin(0)).max()) if len(vertices) else 0.0
-    if not size > 0:
-        raise RigError(f"{asset.name}: there is no flesh to make bodies of; the mesh has no extent")
-    fitter = _Fitter(skeleton, T, vertices, dense, _low_joints(skeleton, legs, dense, vertices), size)
+    fitter = _Fitter(
+        skeleton,
+        torch.from_numpy(anatomy.T_rest),
+        asset.mesh.vertices.double(),
+        asset.weights.dense(len(skeleton)).double(),
+        _soles(anatomy),
+        anatomy.body_length,
+    )
     own = frozenset(j for j, name in enumerate(skeleton.names) if any(word.lower() in name.lower() for word in keep))
-    carriers = _merge(skeleton, fitter, dense, limbs, most=most, own=own)
-    return _assemble(asset, fitter, carriers, legs, density=density, size=size)
+    carriers = _merge(anatomy, fitter, most=most, own=own)
+    return _assemble(anatomy, fitter, carriers, density=density)
 
 
 def mesh_volume(asset: RiggedAsset) -> float:
@@ -140,7 +151,7 @@ class _Fitter:
     vertices: Float[Tensor, "vertices 3"]
     dense: Float[Tensor, "vertices joints"]
     low: frozenset[int]
-    """Joints of legs whose flesh is near the ground."""
+    """Joints of legs whose skin stands on the ground."""
     size: float
 
     def owners(self, carriers: Sequence[int]) -> Int[Tensor, " vertices"]:
@@ -196,34 +207,26 @@ class _Fitter:
         return torch.stack([side, torch.linalg.cross(along, side), along], dim=1)
 
 
-def _low_joints(skeleton: Skeleton, legs: Sequence[tuple[int, ...]], dense: Tensor, vertices: Tensor) -> frozenset[int]:
-    """The joints of legs (without the first two) whose flesh comes near to the ground at rest."""
-    low, height = vertices[:, 1].amin(), vertices[:, 1].amax() - vertices[:, 1].amin()
-    owners = dense.argmax(1)
-    found = set()
-    for leg in legs:
-        for joint in leg[1:]:
-            flesh = vertices[owners == joint, 1]
-            if len(flesh) and float(flesh.min() - low) < SOLE * float(height):
-                found.add(joint)
+def _soles(anatomy: Anatomy) -> frozenset[int]:
+    """The joints of legs (without the first) that carry the skin which stands on the ground, toes by their foot."""
+    parents, found = anatomy.skeleton.parents, set()
+    for leg in anatomy.legs:
+        chain = leg.parts.limb.joints
+        for joint in leg.contact_joints.tolist():
+            while joint >= 0 and joint not in chain:
+                joint = parents[joint]
+            found.update({joint} & set(chain[1:]))
     return frozenset(found)
 
 
-def _merge(
-    skeleton: Skeleton,
-    fitter: _Fitter,
-    dense: Tensor,
-    limbs: Sequence[Limb],
-    *,
-    most: int,
-    own: frozenset[int] = frozenset(),
-) -> list[int]:
+def _merge(anatomy: Anatomy, fitter: _Fitter, *, most: int, own: frozenset[int]) -> list[int]:
     """The joint that carries each joint: itself, or an ancestor (for joints above the first body: that body).
 
     Joints without flesh go first, then ends of limbs, a left one together with its right one.
     """
+    skeleton, limbs = anatomy.skeleton, anatomy.limbs
     count, parents = len(skeleton), skeleton.parents
-    owners = dense.argmax(1)
+    owners = torch.from_numpy(anatomy.owners)
     fleshy = torch.bincount(owners, minlength=count) >= 4
     root = 0
     while not bool(fleshy[root]) and len(skeleton.children[root]) == 1:
@@ -280,31 +283,22 @@ def _below(skeleton: Skeleton, joint: int, ancestor: int) -> bool:
     return False
 
 
-def _assemble(
-    asset: RiggedAsset,
-    fitter: _Fitter,
-    carriers: list[int],
-    legs: Sequence[tuple[int, ...]],
-    *,
-    density: float,
-    size: float,
-) -> Bodies:
+def _assemble(anatomy: Anatomy, fitter: _Fitter, carriers: list[int], *, density: float) -> Bodies:
     """Fit the cuboids of the joints that are left, and weigh them."""
-    skeleton, T = asset.skeleton, fitter.T_world_joint
+    skeleton, T = anatomy.skeleton, fitter.T_world_joint
+    legs = [leg.parts.limb.joints for leg in anatomy.legs]
     joints = [j for j in range(len(skeleton)) if carriers[j] == j]
     body = {joint: i for i, joint in enumerate(joints)}
     owners = fitter.owners(carriers)
     boxes, halves = zip(*(fitter.fit(joint, owners) for joint in joints), strict=True)
     half, T_world_box = torch.stack(halves), torch.stack(boxes)
     parents = [-1 if i == 0 else body[carriers[skeleton.parents[j]]] for i, j in enumerate(joints)]
-    mass = _masses(asset, half, parents, density=density)
+    mass = _masses(anatomy.asset, half, parents, density=density)
     T_body = T[joints]
     T_body_box = rigid_inverse(T_body) @ T_world_box
     above = T_body[[max(p, 0) for p in parents]]
     T_parent_body = rigid_inverse(above) @ T_body
     T_parent_body[0] = T_body[0]
-    hips = [float(T[leg[0], 1, 3] - asset.mesh.vertices[:, 1].min()) for leg in legs]
-    height = float(asset.mesh.vertices[:, 1].max() - asset.mesh.vertices[:, 1].min())
     feet = tuple(tuple(dict.fromkeys(body[carriers[j]] for j in leg if j in fitter.low)) for leg in legs)
     feet = tuple(foot or (body[carriers[leg[-1]]],) for foot, leg in zip(feet, legs, strict=True))
     return Bodies(
@@ -321,8 +315,8 @@ def _assemble(
         half=half,
         contacts=_contacts(fitter, owners, joints, T_body_box, half, {j for foot in feet for j in foot}),
         feet=feet,
-        length=size,
-        leg_length=sum(hips) / len(hips) if hips else 0.5 * height,
+        length=anatomy.body_length,
+        leg_length=anatomy.leg_length,
     )
 
 

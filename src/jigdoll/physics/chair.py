@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.math import GRAVITY
 from jigdoll.math.transforms import apply
 from jigdoll.physics.bodies import Bodies
-from jigdoll.physics.gains import GRAVITY
 from jigdoll.physics.metrics import root_residuals
 from jigdoll.physics.reference import Reference
 

@@ -17,9 +17,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import MissingExtra
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.physics.bodies import Bodies
-from jigdoll.physics.gains import GRAVITY, Gains
+from jigdoll.physics.gains import Gains
 
 CPU_BLOCK = 1
 """Threads of a block, as Warp launches kernels on a CPU."""

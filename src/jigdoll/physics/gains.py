@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.math import GRAVITY
 from jigdoll.physics.bodies import Bodies
 
-GRAVITY = 9.81
 QUICK = 8.0
 """How fast drives swing what hangs on them, where the integrator allows it [1/s]."""
 LONGEST_LAG = 0.04

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from jigdoll.kinematics import forward
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_inverse,
@@ -23,7 +24,6 @@ from jigdoll.math.rotations import (
 )
 from jigdoll.math.transforms import apply
 from jigdoll.physics.bodies import Bodies
-from jigdoll.physics.gains import GRAVITY
 from jigdoll.physics.reference import in_double, nearest_rigid, pose_in_double
 from jigdoll.types import Motion, Skeleton
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.errors import JigdollError
+from jigdoll.math import GRAVITY
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.checkpoint import Checkpoint
 from jigdoll.physics.config import TrackConfig
@@ -132,7 +133,7 @@ def optimise(
         offsets[: len(ahead)] = ahead
     offsets.requires_grad_()
     spin = torch.zeros(len(bodies), 6, requires_grad=first)
-    pace = math.sqrt(9.81 * bodies.leg_length)
+    pace = math.sqrt(GRAVITY * bodies.leg_length)
     groups = [{"params": [offsets], "lr": config.learning_rate}]
     if first:
         groups.append({"params": [spin], "lr": config.learning_rate * pace})
@@ -222,7 +223,7 @@ def find_stable_step(
     stiffness = Stiffness(friction=config.friction)
     for halving in range(HALVINGS + 1):
         gains = choose_gains(bodies, 1 / (reference.fps * substeps), stiffness)
-        gains = stabilised(bodies, gains, reference.T_world_body[[0, len(reference) // 2]], ground=config.ground)
+        gains = stabilised(bodies, gains, reference.T_world_body[:: max(1, len(reference) // 4)], ground=config.ground)
         short = cut(reference, 0, min(len(reference), config.window + 1))
         window = Window(short, bodies, gains, substeps, config, make_engine)
         if window.stays_finite():

@@ -1,9 +1,5 @@
-"""What the tracker needs of a character: its working copy, limits where the file has none, a size that fits its tempo.
+"""What the tracker needs of a character: its working copy, measured, at a size that fits its tempo."""
 
-One small place: an Anatomy that is measured once can take over.
-"""
-
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,61 +11,70 @@ from torch import Tensor
 from jigdoll.contacts import ground_velocity, stays_in_place, with_travel
 from jigdoll.errors import RepairWarning
 from jigdoll.kinematics import forward
-from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.bodies import Bodies, check_flesh, make_bodies
 from jigdoll.physics.reference import feet_of, in_double, nearest_rigid, pose_in_double
-from jigdoll.rig.limits import with_default_limits
+from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import Reparented, reparent, to_original, to_reparented
 from jigdoll.types import Motion, RiggedAsset, Skeleton
 
 LONGEST_LEG = 1.2
 """Of a body as it is simulated [m]."""
+GIANT = 0.8
+"""Bodies that would be shrunk by less than this stay as they are."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A character as the tracker simulates it, and the way back to the file's."""
 
-    asset: RiggedAsset
-    """The working copy: whole limbs, a rest pose that stands, limits and axes by role, no giant."""
+    anatomy: Anatomy
+    """Of the working copy; no giant."""
     bodies: Bodies
-    reparented: Reparented
     scale: float
     """Its size, as a share of the character's."""
+    reparented: Reparented | None = None
+    """The way back to the file's own joints; none where the character came as its working copy."""
+
+    @property
+    def asset(self) -> RiggedAsset:
+        """The working copy: whole limbs, a rest pose that stands, limits and axes by role."""
+        return self.anatomy.asset
 
     def clip(self, motion: Motion) -> Motion:
         """A clip of the character as one of the working copy."""
-        return _scaled_clip(to_reparented(self.reparented, motion), self.scale)
+        own = motion if self.reparented is None else to_reparented(self.reparented, motion)
+        return _scaled_clip(own, self.scale)
 
     def back(self, motion: Motion) -> Motion:
         """A clip of the working copy as one of the character."""
-        return to_original(self.reparented, _scaled_clip(motion, 1 / self.scale))
+        own = _scaled_clip(motion, 1 / self.scale)
+        return own if self.reparented is None else to_original(self.reparented, own)
 
 
 def prepare(asset: RiggedAsset, *, needs_legs: bool = False, keep: Sequence[str] = ()) -> Prepared:
-    """The working copy of a character, with its bodies.
+    """The working copy of a character, measured, with its bodies."""
+    reparented = reparent(check_flesh(asset))
+    return replace(sized(anatomy_of(reparented.asset), needs_legs=needs_legs, keep=keep), reparented=reparented)
+
+
+def sized(anatomy: Anatomy, *, needs_legs: bool = False, keep: Sequence[str] = ()) -> Prepared:
+    """The bodies of a working copy that is measured already, at a size that fits the tempo of clips.
 
     Files have their own units, and clips are drawn at the tempo of bodies of our size: a dinosaur of thirty metres that
     takes a step a second would need many times its weight. So no leg is longer than a horse's.
     """
-    reparented = reparent(asset)
-    copy = reparented.asset
-    free = bool((copy.skeleton.limits.diff(dim=-1) >= 2 * math.pi - 1e-3).all())
-    if free:
-        copy = replace(copy, skeleton=with_default_limits(copy.skeleton))
-    bodies = make_bodies(copy, needs_legs=needs_legs, keep=keep)
-    scale = min(1.0, LONGEST_LEG / bodies.leg_length)
-    if scale < 0.8:
-        warnings.warn(
-            f"{asset.name}: {bodies.length:.1f} m long; simulated as if it were {scale * bodies.length:.1f} m, which "
-            "fits the tempo of its clips",
-            RepairWarning,
-            stacklevel=2,
-        )
-        copy = _scaled(copy, scale)
-        bodies = make_bodies(copy, needs_legs=needs_legs, keep=keep)
-    else:
-        scale = 1.0
-    return Prepared(copy, bodies, reparented, scale)
+    scale = min(1.0, LONGEST_LEG / anatomy.leg_length)
+    if scale >= GIANT:
+        return Prepared(anatomy, make_bodies(anatomy, needs_legs=needs_legs, keep=keep), 1.0)
+    length = anatomy.body_length
+    warnings.warn(
+        f"{anatomy.asset.name}: {length:.1f} m long; simulated as if it were {scale * length:.1f} m, which fits the "
+        "tempo of its clips",
+        RepairWarning,
+        stacklevel=2,
+    )
+    small = anatomy_of(_scaled(anatomy.asset, scale))
+    return Prepared(small, make_bodies(small, needs_legs=needs_legs, keep=keep), scale)
 
 
 def _scaled(asset: RiggedAsset, scale: float) -> RiggedAsset:

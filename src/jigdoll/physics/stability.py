@@ -17,6 +17,8 @@ from jigdoll.physics.gains import Gains
 
 ROOM = 3.4
 """The largest eigenvalue of (K dt^2 + 2 D dt) / M that is allowed; 4 is where springs explode."""
+TOUCHES = 0.02
+"""Skin that is no higher than this may touch the ground [body lengths]: a knee in the air softens nothing."""
 ROUNDS = 30
 """How often springs are softened before what is left is scaled as a whole."""
 
@@ -105,7 +107,8 @@ def _springs(bodies: Bodies, gains: Gains, T: Float[Tensor, "bodies 4 4"], *, gr
             add(about, gains.target_ke[body], gains.target_kd[body], count + body)
         if ground:
             share = 1 / bodies.crowds[body]
-            for point, part in zip(bodies.contacts[body], share, strict=True):
-                skin = moves(body, R[body] @ point + place[body], 1.0)
-                add(skin, part * gains.ground_ke[body], part * gains.grip_kd[body], 2 * count + body)
+            for point, part in zip(bodies.contacts[body] @ R[body].T + place[body], share, strict=True):
+                if float(point[1]) < TOUCHES * bodies.length:
+                    skin = moves(body, point, 1.0)
+                    add(skin, part * gains.ground_ke[body], part * gains.grip_kd[body], 2 * count + body)
     return _Springs(torch.cat(rows), torch.cat(strength), torch.cat(group))

@@ -15,8 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.kinematics import forward
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.physics.bodies import Bodies, make_bodies
+from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.bodies_to_motion import to_motion
 from jigdoll.physics.chair import find_chair
 from jigdoll.physics.checkpoint import Checkpoint
@@ -27,7 +28,7 @@ from jigdoll.physics.metrics import has_fallen
 from jigdoll.physics.optimise import MakeEngine, NotFinite, Window, cut, find_stable_step, help_of, optimise, windows
 from jigdoll.physics.prepare import on_its_way, on_the_spot, running_ground
 from jigdoll.physics.reference import Reference, check_clip, make_reference
-from jigdoll.physics.robust import MakePerformer, Robust, drift, perform_clip, step_of
+from jigdoll.physics.robust import BROKEN, MakePerformer, Robust, drift, perform_clip, step_of
 from jigdoll.physics.stances import with_stances, without_ghosts
 from jigdoll.protocols import Progress, quiet
 from jigdoll.types import Motion, Pose, RiggedAsset
@@ -108,7 +109,7 @@ def track(
     motion = check_clip(asset.skeleton, motion)
     progress(0.0, "measuring the body")
     if bodies is None:
-        bodies = make_bodies(asset, needs_legs=config.ground and make_robust is None, keep=config.loose)
+        bodies = bodies_of(asset, needs_legs=config.ground and make_robust is None, keep=config.loose)
     ground = torch.zeros(2, dtype=torch.float64)
     if config.travel and config.ground and not config.paper:
         ground = running_ground(bodies, asset.skeleton, motion)
@@ -180,7 +181,7 @@ def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
         notes.append(f"walks in place: it was given {float(task.ground.norm()):.2f} m/s over the ground")
     if robust.chair is not None:
         notes.append(f"rests in the air: a seat of {float(robust.chair.top):.2f} m was put under it")
-    weight = bodies.total_mass * 9.81
+    weight = bodies.total_mass * GRAVITY
     force = robust.hand[:, :3].norm(dim=1) / weight
     if robust.strength:
         worst = int(force.argmax())
@@ -189,7 +190,7 @@ def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
             f"{worst / fps:.2f} s"
         )
     gap = (robust.rows[..., :3] - task.clip.T_world_body[..., :3, 3]).norm(dim=-1).mean(1) / bodies.length
-    broken = (gap > 0.1).nonzero()
+    broken = (gap > BROKEN).nonzero()
     if len(broken):
         notes.append(f"it breaks at {int(broken[0, 0]) / fps:.2f} s: the bodies are more than 10 % off there")
     elif not robust.strength:

@@ -29,7 +29,7 @@ from jigdoll.render.draw import (
     to_uint8,
 )
 from jigdoll.render.ground import fitting_ground
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.anatomy import bones_of
 from jigdoll.skin.deform import deform_mesh
 from jigdoll.types import Camera, Motion, Pose, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
@@ -147,7 +147,7 @@ def _test_bends(asset: RiggedAsset, *, most: int = 4) -> list[tuple[str, Pose]]:
     """One joint bent by 45 degrees in each of a few limbs: knees and elbows first, then necks and tails."""
     skeleton = asset.skeleton
     order = {"leg": 0, "arm": 1, "wing": 1, "fin": 1, "head": 2, "tail": 3, "spine": 4}
-    limbs = [limb for limb in find_limbs(skeleton) if limb.side != "right" and len(limb.joints) > 1]
+    limbs = [limb for limb in bones_of(skeleton).limbs if limb.side != "right" and len(limb.joints) > 1]
     bends = []
     for limb in sorted(limbs, key=lambda limb: order[limb.kind]):
         joint = limb.joints[1] if limb.kind in ("leg", "arm", "wing", "fin") else limb.joints[0]

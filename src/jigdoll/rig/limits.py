@@ -38,13 +38,14 @@ Role = Literal[
     "free",
 ]
 
-_HINGES: tuple[Role, ...] = ("knee", "elbow", "wing_hinge")
+HINGES: tuple[Role, ...] = ("knee", "elbow", "wing_hinge")
+"""Joints that fold one way only."""
 _STRAIGHT, _FLEXED = 2.0, 150.0
 """How far a hinge opens and folds [degrees away from straight]."""
 _BENT = 0.06
 """Below this sine of its angle a hinge is straight at rest and the anatomy, not the geometry, says how it folds."""
 # Bend, swing and twist in degrees. A hinge's own bend comes from how far it is folded at rest.
-_DEGREES: dict[Role, tuple[tuple[float, float], tuple[float, float], tuple[float, float]]] = {
+DEGREES: dict[Role, tuple[tuple[float, float], tuple[float, float], tuple[float, float]]] = {
     "root": ((-180, 180), (-180, 180), (-180, 180)),
     "spine": ((-30, 30), (-30, 30), (-25, 25)),
     "neck": ((-50, 50), (-45, 45), (-35, 35)),
@@ -105,11 +106,11 @@ def joint_roles(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> tuple[Role, ...]
 def default_axes(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Float[Tensor, "joints 3 3"]:
     """Columns bend, swing, twist of every joint in its rest frame: twist along the bone, bend across the limb."""
     T = rest_transforms(skeleton).double()
-    P, roles, children = T[:, :3, 3], joint_roles(skeleton, limbs), skeleton.children
+    P, roles = T[:, :3, 3], joint_roles(skeleton, limbs)
     axes = torch.zeros(len(skeleton), 3, 3, dtype=torch.float64)
     for joint in range(len(skeleton)):
-        bone = _bone(skeleton, children, P, joint)
-        bend = _bend_axis(skeleton, children, P, joint, roles[joint])
+        bone = _bone(skeleton, P, joint)
+        bend = _bend_axis(skeleton, P, joint, roles[joint])
         bend = bend - (bend @ bone) * bone
         if bend.norm() < 1e-3:
             # The bone runs along the wished axis: any axis across it serves.
@@ -124,18 +125,23 @@ def default_axes(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Float[Tensor, "
 def default_limits(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Float[Tensor, "joints 3 2"]:
     """Bounds [rad] of the angles about `default_axes`: by role, and for hinges by how far they are folded at rest."""
     P = rest_transforms(skeleton)[:, :3, 3].double()
-    roles, children = joint_roles(skeleton, limbs), skeleton.children
+    roles = joint_roles(skeleton, limbs)
     right = {joint for limb in limbs if limb.side == "right" for joint in limb.joints}
     limits = torch.zeros(len(skeleton), 3, 2, dtype=torch.float64)
     for joint, role in enumerate(roles):
-        degrees = torch.tensor(_DEGREES[role], dtype=torch.float64)
-        if role in _HINGES:
-            rest = math.degrees(_folded(skeleton, children, P, joint))
-            degrees[0] = torch.tensor([_STRAIGHT - max(rest, _STRAIGHT), _FLEXED - rest])
+        degrees = torch.tensor(DEGREES[role], dtype=torch.float64)
+        if role in HINGES:
+            rest = math.degrees(_folded(skeleton, P, joint))
+            degrees[0] = hinge_bounds(rest)
         if joint in right:
             degrees[1:] = 0.0 - degrees[1:].flip(-1)
         limits[joint] = degrees.deg2rad()
     return limits.to(skeleton.T_parent_joint.dtype)
+
+
+def hinge_bounds(rest: float) -> Float[Tensor, "2"]:
+    """How far a hinge that is folded by `rest` [degrees] opens and folds from there [degrees]."""
+    return torch.tensor([_STRAIGHT - max(rest, _STRAIGHT), _FLEXED - rest], dtype=torch.float64)
 
 
 def compound_angles(skeleton: Skeleton, pose: Pose) -> Float[Tensor, "*batch joints 3"]:
@@ -163,6 +169,16 @@ def limit_penalty(skeleton: Skeleton, angles: Float[Tensor, "*batch joints 3"]) 
     return excess.square().sum((-1, -2))
 
 
+def straightest_child(skeleton: Skeleton, P: Float[Tensor, "joints 3"], joint: int) -> int | None:
+    """The child that goes on straightest from a joint's parent; the first one of the root; None at a tip."""
+    kids = [kid for kid in skeleton.children[joint] if (P[kid] - P[joint]).norm() > 1e-9]
+    parent = skeleton.parents[joint]
+    before = P[joint] - P[parent] if parent >= 0 else None
+    if not kids or before is None or before.norm() < 1e-9:
+        return kids[0] if kids else None
+    return max(kids, key=lambda kid: float((P[kid] - P[joint]) @ before / (P[kid] - P[joint]).norm()))
+
+
 def _chain_roles(limb: Limb, chain: list[int], P: Float[Tensor, "joints 3"]) -> list[Role]:
     """The roles along one limb, without its bare end."""
     first, between, last = _CHAINS[limb.kind]
@@ -177,29 +193,20 @@ def _chain_roles(limb: Limb, chain: list[int], P: Float[Tensor, "joints 3"]) -> 
     return roles[: len(chain)]
 
 
-def _bone(
-    skeleton: Skeleton, children: tuple[tuple[int, ...], ...], P: Float[Tensor, "joints 3"], joint: int
-) -> Float[Tensor, "3"]:
+def _bone(skeleton: Skeleton, P: Float[Tensor, "joints 3"], joint: int) -> Float[Tensor, "3"]:
     """The direction of a joint's bone: to the child that goes on straightest, or on from its parent at a tip."""
-    parent = skeleton.parents[joint]
-    before = P[joint] - P[parent] if parent >= 0 else None
-    arrows = [P[child] - P[joint] for child in children[joint]]
-    arrows = [arrow / arrow.norm() for arrow in arrows if arrow.norm() > 1e-9]
-    if not arrows:
-        if before is None or before.norm() < 1e-9:
-            return P.new_tensor([0.0, 1.0, 0.0])
-        return before / before.norm()
-    if before is None or before.norm() < 1e-9:
-        return arrows[0]
-    return max(arrows, key=lambda arrow: float(arrow @ before))
+    child, parent = straightest_child(skeleton, P, joint), skeleton.parents[joint]
+    if child is not None:
+        arrow = P[child] - P[joint]
+        return arrow / arrow.norm()
+    before = P[joint] - P[parent] if parent >= 0 else P.new_zeros(3)
+    return P.new_tensor([0.0, 1.0, 0.0]) if before.norm() < 1e-9 else before / before.norm()
 
 
-def _bend_axis(
-    skeleton: Skeleton, children: tuple[tuple[int, ...], ...], P: Float[Tensor, "joints 3"], joint: int, role: Role
-) -> Float[Tensor, "3"]:
+def _bend_axis(skeleton: Skeleton, P: Float[Tensor, "joints 3"], joint: int, role: Role) -> Float[Tensor, "3"]:
     """The hinge's axis in the world: across the plane of the limb; lateral on the middle line and for hips."""
     lateral = P.new_tensor([1.0, 0.0, 0.0])
-    bone = _bone(skeleton, children, P, joint)
+    bone = _bone(skeleton, P, joint)
     forward = P.new_tensor([0.0, 0.0, 1.0])
     if role in ("knee", "elbow", "wing_hinge", "ankle", "toe"):
         before = P[joint] - P[skeleton.parents[joint]]
@@ -209,18 +216,16 @@ def _bend_axis(
         # Straight at rest: a knee folds the shin backwards, an elbow the forearm forwards.
         fallback = torch.linalg.cross(bone, forward if role in ("elbow", "wing_hinge", "wrist") else -forward)
         return fallback if fallback.norm() > 0.1 else lateral
-    if role in ("shoulder", "sprawled_hip", "wing_shoulder") and children[joint]:
-        normal = torch.linalg.cross(bone, _bone(skeleton, children, P, children[joint][0]))
+    if role in ("shoulder", "sprawled_hip", "wing_shoulder") and skeleton.children[joint]:
+        normal = torch.linalg.cross(bone, _bone(skeleton, P, skeleton.children[joint][0]))
         upright = role == "shoulder" and abs(normal[0]) > 0.5 * normal.norm()
         if normal.norm() > _BENT and not upright:
             return normal
     return lateral
 
 
-def _folded(
-    skeleton: Skeleton, children: tuple[tuple[int, ...], ...], P: Float[Tensor, "joints 3"], joint: int
-) -> float:
+def _folded(skeleton: Skeleton, P: Float[Tensor, "joints 3"], joint: int) -> float:
     """How far a joint is folded at rest [rad away from straight]."""
     before = P[joint] - P[skeleton.parents[joint]]
-    bone = _bone(skeleton, children, P, joint)
+    bone = _bone(skeleton, P, joint)
     return math.acos(max(-1.0, min(1.0, float(before @ bone / before.norm().clamp_min(1e-12)))))

@@ -13,36 +13,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.rig.limits import DEGREES, HINGES, hinge_bounds
 from jigdoll.types import Skeleton
 from jigdoll.zoo.species import Chain, Line, Species
 
 Point = tuple[float, float, float]
 _RANKS = {1: ("",), 2: ("front_", "hind_"), 3: ("front_", "middle_", "hind_"), 4: ("1_", "2_", "3_", "4_")}
-# Bend, swing and twist in degrees; a hinge's bend comes from its rest angle.
-_LIMITS = {
-    "root": ((-180, 180), (-180, 180), (-180, 180)),
-    "spine": ((-30, 30), (-30, 30), (-25, 25)),
+_LIMITS = DEGREES | {
     "stiff": ((-2, 2), (-2, 2), (-2, 2)),
-    "neck": ((-50, 50), (-45, 45), (-35, 35)),
-    "head": ((-60, 60), (-60, 60), (-45, 45)),
-    "tail": ((-60, 60), (-60, 60), (-30, 30)),
-    "soft": ((-60, 60), (-60, 60), (-45, 45)),
-    "hip": ((-110, 80), (-50, 50), (-45, 45)),
-    "sprawled_hip": ((-70, 70), (-75, 75), (-60, 60)),
-    "clavicle": ((-20, 20), (-25, 25), (-15, 15)),
-    "shoulder": ((-150, 90), (-110, 110), (-90, 90)),
-    "wing_shoulder": ((-90, 90), (-90, 90), (-60, 60)),
-    "hinge": (None, (-8, 8), (-15, 15)),
-    "elbow": (None, (-8, 8), (-80, 80)),
-    "wing_hinge": (None, (-30, 30), (-30, 30)),
-    "ankle": ((-80, 80), (-30, 30), (-25, 25)),
-    "toe": ((-70, 70), (-15, 15), (-10, 10)),
-    "wrist": ((-75, 75), (-40, 40), (-45, 45)),
+    "soft": DEGREES["free"],
     "jaw": ((-15, 35), (0, 0), (0, 0)),
-    "tip": ((0, 0), (0, 0), (0, 0)),
 }
-_FLEXED = 150.0
-"""The sharpest angle a hinge folds to [degrees away from straight]."""
+"""By kind of joint: the limits of every rig's roles, and those that only a species knows."""
 
 
 class _Tree:
@@ -128,7 +110,7 @@ def _add_side(tree: _Tree, species: Species, sign: float, side: str) -> None:
     for rank, chain, parent in zip(_RANKS[len(species.legs)], species.legs, _leg_parents(species), strict=True):
         names = [f"{side}_{rank}{part}" for part in ("hip", "knee", "ankle", "toe", "toe_tip")]
         sprawled = abs(chain[1][0] - chain[0][0]) > 0.5 * abs(chain[1][1] - chain[0][1])
-        kinds = ["sprawled_hip" if sprawled else "hip", "hinge", "ankle", "toe", "tip"]
+        kinds = ["sprawled_hip" if sprawled else "hip", "knee", "ankle", "toe", "tip"]
         tree.line(names, parent, mirrored(chain), kinds)
 
 
@@ -156,11 +138,10 @@ def _axes_and_limits(
         bone, bend = _bone(tree, points, joint), _bend_axis(tree, points, joint)
         bend = torch.nn.functional.normalize(bend - (bend @ bone) * bone, dim=0)
         axes[joint] = torch.stack([bend, torch.linalg.cross(bone, bend), bone], dim=1)
-        bounds = list(_LIMITS[kind])
-        if bounds[0] is None:
+        degrees = torch.tensor(_LIMITS[kind], dtype=torch.float64)
+        if kind in HINGES:
             rest = math.degrees(_rest_angle(points, tree.parents[joint], joint, bone))
-            bounds[0] = (2.0 - max(rest, 2.0), _FLEXED - rest)
-        degrees = torch.tensor(bounds, dtype=torch.float64)
+            degrees[0] = hinge_bounds(rest)
         if tree.names[joint].startswith("right_"):
             # A mirrored rotation keeps its angle about the mirrored bend and reverses it about swing and twist.
             degrees[1:] = -degrees[1:].flip(-1)
@@ -184,7 +165,7 @@ def _bend_axis(tree: _Tree, points: Float[Tensor, "joints 3"], joint: int) -> Fl
         normal = torch.linalg.cross(bone, _bone(tree, points, child))
         if kind == "hip" or (kind == "shoulder" and abs(normal[0]) > 0.5 * normal.norm()):
             return lateral
-    elif kind in ("hinge", "elbow", "wing_hinge", "ankle", "toe"):
+    elif kind in ("knee", "elbow", "wing_hinge", "ankle", "toe"):
         normal = torch.linalg.cross(points[joint] - points[tree.parents[joint]], bone)
     else:
         return lateral

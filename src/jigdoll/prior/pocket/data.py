@@ -19,7 +19,7 @@ from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, 
 from jigdoll.prior.pocket.captions import HELD_OUT_SPECIES, write_caption, write_negative
 from jigdoll.render.draw import ClipStyle, draw_reference_image, draw_splats
 from jigdoll.render.ground import quiet_ground
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.anatomy import bones_of
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
 from jigdoll.types import Limb, Pose, RiggedAsset, SkinnedGaussians
@@ -176,7 +176,7 @@ def pick_negative(action: str, recipe: Recipe, generator: torch.Generator) -> st
 
 
 def legs_of(asset: RiggedAsset) -> list[Limb]:
-    return [limb for limb in find_limbs(asset.skeleton) if limb.kind == "leg"]
+    return [limb for limb in bones_of(asset.skeleton).limbs if limb.kind == "leg"]
 
 
 def long_clip(asset: RiggedAsset, action: str, recipe: Recipe, *, tempo: float, seed: int) -> Clip:

@@ -12,10 +12,8 @@ from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS as ROWS
 from jigdoll.language.actions import among
 from jigdoll.language.lexicon import Sense
-from jigdoll.language.nouns import FAMILIES, GENERIC, GROUPS, NAMES
+from jigdoll.language.nouns import FAMILIES, GENERIC, GROUPS, HELD_OUT_SPECIES, NAMES
 
-HELD_OUT_SPECIES = ("fox", "tiger", "horse", "camel", "pig", "child", "velociraptor", "ostrich")
-"""Never shown to the prior in training: their names carry only their family."""
 TRAINED_SPECIES = tuple(name for name in NAMES if name not in HELD_OUT_SPECIES)
 
 ACTIONS = (

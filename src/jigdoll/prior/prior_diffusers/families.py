@@ -26,9 +26,13 @@ from jigdoll.prior.prior_diffusers.family import (
 from jigdoll.types import PriorDefaults
 
 
-def _defaults(frames: int, fps: float, width: int, height: int, negative: str = "") -> PriorDefaults:
-    # Guidance 100 and the levels are AKD's for CogVideoX-5B (appendix D); nobody has tuned them for the others.
-    return PriorDefaults("color", frames, fps, width, height, 100.0, (0.02, 0.98), negative)
+def _defaults(
+    frames: int, fps: float, width: int, height: int, negative: str = "", *, flow: bool = False
+) -> PriorDefaults:
+    # Guidance 100, levels and steps are AKD's for CogVideoX-5B (appendix D); for flow matching `distill.config` has
+    # those of W-RFSDS. Nobody has tuned them for the others.
+    form, scale = ("flow", 25.0) if flow else ("sds", 100.0)
+    return PriorDefaults("color", frames, fps, width, height, scale, (0.02, 0.98), negative, form, iterations=10_000)
 
 
 def _times(timestep: float, views: int, like: Tensor, *, whole: bool = False) -> Tensor:
@@ -105,8 +109,8 @@ def _wan_grid(parts: Parts) -> Grid:
 def _wan_defaults(parts: Parts) -> PriorDefaults:
     negative = "blurry, static, worst quality, deformed limbs, fused legs, walking backwards"
     if parts.pipe.config.expand_timesteps:
-        return _defaults(49, 24.0, 1280, 704, negative)
-    return _defaults(49, 16.0, 832, 480, negative)
+        return _defaults(49, 24.0, 1280, 704, negative, flow=True)
+    return _defaults(49, 16.0, 832, 480, negative, flow=True)
 
 
 def _wan_encode(parts: Parts, pixels: Pixels, graded: Run | None) -> Latents:
@@ -172,7 +176,8 @@ def _ltx_grid(parts: Parts) -> Grid:
 
 
 def _ltx_defaults(parts: Parts) -> PriorDefaults:
-    return _defaults(49, LTX_FPS, 704, 480, "worst quality, inconsistent motion, blurry, jittery, distorted")
+    negative = "worst quality, inconsistent motion, blurry, jittery, distorted"
+    return _defaults(49, LTX_FPS, 704, 480, negative, flow=True)
 
 
 def _ltx_encode(parts: Parts, pixels: Pixels, graded: Run | None) -> Latents:

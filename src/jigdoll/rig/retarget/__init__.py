@@ -9,11 +9,23 @@ from jigdoll.errors import RepairWarning, RigError
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.reparent import reparent, to_original, to_reparented
 from jigdoll.rig.retarget.decode import decode
+from jigdoll.rig.retarget.details import Details, details_of
 from jigdoll.rig.retarget.limb_motion import LimbMotion, encode
 from jigdoll.rig.retarget.match import Match, Report, report
 from jigdoll.types import Motion, RiggedAsset
 
-__all__ = ["LimbMotion", "Match", "Report", "decode", "encode", "report", "retarget", "retarget_with_report"]
+__all__ = [
+    "Details",
+    "LimbMotion",
+    "Match",
+    "Report",
+    "decode",
+    "details_of",
+    "encode",
+    "report",
+    "retarget",
+    "retarget_with_report",
+]
 
 FEWEST_JOINTS = 3
 """A body of fewer joints has no limbs to speak of."""
@@ -49,9 +61,11 @@ def retarget_with_report(
     _check(motion, source, target)
     _say_what_is_dropped(motion, source)
     theirs, ours = reparent(source), reparent(target)
-    limb_motion = encode(anatomy_of(theirs.asset), to_reparented(theirs, motion))
-    anatomy = anatomy_of(ours.asset)
-    moved = decode(limb_motion, anatomy, lock=lock, mapping=mapping)
+    moving, anatomy = anatomy_of(theirs.asset), anatomy_of(ours.asset)
+    motion = to_reparented(theirs, motion)
+    limb_motion = encode(moving, motion)
+    details = None if mapping else details_of(moving, motion)
+    moved = decode(limb_motion, anatomy, lock=lock, mapping=mapping, details=details)
     return to_original(ours, moved), report(limb_motion, anatomy, mapping)
 
 

@@ -1,6 +1,7 @@
 """From limb space to the joints of any body: turns are put on its bones, then its feet are put on the ground."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -9,48 +10,67 @@ from numpy import ndarray
 
 from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
-from jigdoll.rig.anatomy import Anatomy, BodyKind, LimbParts
+from jigdoll.rig.anatomy import Anatomy, BodyKind, Leg, LimbParts
+from jigdoll.rig.flesh import flesh_of
+from jigdoll.rig.retarget.details import Details, detail_joints, put_details, same_line, split_like
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
     LimbMotion,
     LimbTrack,
+    MiddlePart,
     canonical_direction,
     canonical_turn,
+    chain_centres,
     limb_bones,
-    pelvis_height,
-    trunk_of,
+    middle_parts,
+    to_metres,
     yaw,
 )
-from jigdoll.rig.retarget.match import Follow, match_limbs
-from jigdoll.rig.retarget.turns import blend_turns, chain_places, interpolate_turns, shortest_turns
+from jigdoll.rig.retarget.match import Follow, match_limbs, source_name, wave_of
+from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
+from jigdoll.rig.retarget.touch import keep_touches, push_out
+from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
 STRIDE = 0.5
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
-RELAXED = 0.12
-"""How far relaxed arms stand off the body [rad]."""
+BENT_AWAY = (0.2, 0.6)
+"""From how far below the hip on [limb lengths] a leg of one bone stands straight over the source's foot."""
 
 
 def decode(
-    limb_motion: LimbMotion, anatomy: Anatomy, *, lock: bool = True, mapping: Mapping[str, str] | None = None
+    limb_motion: LimbMotion,
+    anatomy: Anatomy,
+    *,
+    lock: bool = True,
+    mapping: Mapping[str, str] | None = None,
+    details: Details | None = None,
 ) -> Motion:
     """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand.
 
-    `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which.
+    `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which. `details` are what
+    limb space leaves out, for joints that have a namesake; fingers without one are relaxed.
     """
     if not len(limb_motion):
         raise RigError("the clip is empty; there is nothing to retarget")
     pairs = match_limbs(limb_motion, anatomy, mapping)
-    G, root = _world_turns(limb_motion, anatomy, pairs)
+    if details is not None:
+        anatomy = split_like(details, anatomy, {i: source_name(f) for i, f in pairs.items() if f is not None})
+    G, root = _world_turns(limb_motion, anatomy, pairs, details)
     if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     if lock and anatomy.legs and limb_motion.grounded:
-        G, root = lock_feet(anatomy, G, root, stances(limb_motion, anatomy, pairs), limb_motion.fps)
+        standing = with_hands(anatomy, pairs)
+        G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
+    if details is not None and details.touches is not None:
+        partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        G = keep_touches(details.touches, anatomy, G, root, partners)
+    G = push_out(anatomy, G, root, limb_motion.fps)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
 def _world_turns(
-    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None]
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None
 ) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
     """World rotations of all joints, and the places of the root."""
     skeleton, frames = anatomy.skeleton, len(lm)
@@ -58,11 +78,7 @@ def _world_turns(
     R_rest = anatomy.T_rest[:, :3, :3]
     hub = anatomy.pelvis
     wanted: dict[int, ndarray] = {}
-    _spread(wanted, anatomy, trunk_of(anatomy), lm.trunk)
-    if anatomy.neck:
-        _spread(wanted, anatomy, anatomy.neck, lm.trunk[:, -1:] if lm.neck is None else lm.neck)
-    if anatomy.tail:
-        _spread(wanted, anatomy, anatomy.tail, lm.root[:, None] if lm.tail is None else lm.tail)
+    _middle_turns(wanted, lm, anatomy, details)
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
     other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
@@ -70,17 +86,43 @@ def _world_turns(
         if other_build and anatomy.parts[i].limb.kind == "leg":
             continue  # stepped by its foot
         _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
+    small = _small_parts(anatomy, details)
     world = np.empty((frames, len(skeleton), 3, 3))
     for joint, parent in enumerate(skeleton.parents):
         if joint in wanted:
             world[:, joint] = H @ wanted[joint]
         else:
-            world[:, joint] = world[:, parent] @ (R_rest[parent].T @ R_rest[joint])
-    unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
-    root = lm.place * unit
-    root[:, 1] = lm.place[:, 1] * pelvis_height(anatomy)
+            world[:, joint] = world[:, parent] @ R_rest[parent].T @ small.get(joint, np.eye(3)) @ R_rest[joint]
+    root = to_metres(anatomy, lm.place, grounded=lm.grounded)
     root[:, [0, 2]] += anatomy.T_rest[hub, [0, 2], 3]
     return world, root - places(anatomy, world, np.zeros((frames, 3)))[:, hub]
+
+
+def _middle_turns(wanted: dict[int, ndarray], lm: LimbMotion, anatomy: Anatomy, details: Details | None) -> None:
+    """Put the turns of trunk, neck and tail on the joints of the target."""
+    stations: dict[MiddlePart, ndarray | None] = {"trunk": lm.trunk, "neck": lm.neck, "tail": lm.tail}
+    if details is not None and same_line(anatomy, lm.centres, details.trunk_share):
+        _spread_line(wanted, anatomy, lm.centres, details)
+    for part, chain in middle_parts(anatomy).items():
+        if chain[0] in wanted:
+            continue
+        theirs = wave_of(lm, part)
+        turns = stations[theirs] if theirs is not None else None
+        if theirs is None or turns is None:
+            still = lm.trunk[:, -1:] if part == "neck" else lm.root[:, None]
+            _spread(wanted, anatomy, chain, still, np.zeros(1), None)
+            continue
+        centres = lm.centres.get(theirs)
+        if details is not None and theirs in details.middle and centres is not None:
+            _spread(wanted, anatomy, chain, details.middle[theirs], centres, centres)
+        else:
+            _spread(wanted, anatomy, chain, turns, np.linspace(0, 1, turns.shape[1]), centres)
+
+
+def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray]:
+    """Turns of fingers and other small parts since the joints before them: the source's, else relaxed fingers."""
+    shown = {} if details is None else put_details(details, anatomy, detail_joints(anatomy))
+    return relaxed_fingers(anatomy) | shown
 
 
 def sprawls(kind: BodyKind) -> bool:
@@ -110,13 +152,35 @@ def _step_by_feet(
 
 
 def _spread(
-    wanted: dict[int, ndarray], anatomy: Anatomy, chain: tuple[int, ...], stations: Float[ndarray, "frames n 3 3"]
+    wanted: dict[int, ndarray],
+    anatomy: Anatomy,
+    chain: tuple[int, ...],
+    known: Float[ndarray, "frames known 3 3"],
+    at: Float[ndarray, " known"],
+    theirs: Float[ndarray, " joints"] | None,
 ) -> None:
-    """Put the turns of the middle line's stations on the joints of a chain."""
-    along = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    turns = interpolate_turns(stations, np.linspace(0, 1, stations.shape[1]), along)
+    """Put turns that are known at places of the middle line on the joints of a chain.
+
+    A chain of as many joints as the source's takes them joint by joint (`theirs` are the places of those).
+    """
+    centres = theirs if theirs is not None and len(theirs) == len(chain) else chain_centres(anatomy, chain)
+    turns = interpolate_turns(known, at, centres)
     for i, joint in enumerate(chain):
         wanted[joint] = turns[:, i] @ anatomy.R_neutral[joint]
+
+
+def _spread_line(
+    wanted: dict[int, ndarray],
+    anatomy: Anatomy,
+    centres: Mapping[MiddlePart, Float[ndarray, " joints"]],
+    details: Details,
+) -> None:
+    """Put the turns of trunk and neck on a body whose names do not tell where its neck begins: along one line."""
+    share = details.trunk_share
+    at = np.concatenate([centres["trunk"] * share, share + centres["neck"] * (1 - share)])
+    turns = np.concatenate([details.middle["trunk"], details.middle["neck"]], 1)
+    line = (*middle_parts(anatomy)["trunk"], *anatomy.neck)
+    _spread(wanted, anatomy, line, turns, at, None)
 
 
 def _limb_turns(
@@ -125,10 +189,11 @@ def _limb_turns(
     """Put a limb's turns on its joints; a limb that the source lacks hangs or folds as is natural."""
     R_rest = anatomy.T_rest[:, :3, :3]
     if track is None:
-        if parts.limb.kind == "arm":
-            _relax(wanted, anatomy, parts, lm)
+        rest_limb(wanted, anatomy, parts, lm)
         return
-    single = parts.root == parts.middle
+    single = parts.root == parts.middle and track.has[2]  # the source's limb bends, this one cannot
+    if parts.limb.kind == "arm" and track.limb.kind == "wing":  # a wing that is not known as one
+        parts = replace(parts, limb=replace(parts.limb, kind="wing"))
     for station, bone in enumerate(limb_bones(parts)):
         if bone is None or (station == 0 and not track.has[0]) or (station >= 3 and not track.has[station]):
             continue  # what the source does not show goes on with the bone before
@@ -137,28 +202,44 @@ def _limb_turns(
         turn = track.turns[:, station]
         if _is_flat(rest) != _is_flat(track.rest[station]):
             turn, rest = turn @ track.rest[station].T, np.eye(3)
-        if single and station == 1:  # one bone points where the whole limb of the source points
-            turn = shortest_turns(turn @ canonical_direction(parts.limb), track.end) @ turn
+        if single and station == 1 and not _is_flat(rest):  # one bone points where the source's whole limb points
+            turn = shortest_turns(turn @ canonical_direction(parts.limb), _one_bone(parts, track)) @ turn
         wanted[joint] = turn @ rest.T @ R_rest[joint]
+
+
+def _one_bone(parts: LimbParts, track: LimbTrack) -> Float[ndarray, "frames 3"]:
+    """Where a limb of one bone points: a leg that cannot bend stands over the source's foot, it does not spread."""
+    if parts.limb.kind != "leg":
+        return track.end
+    flat = np.clip(np.linalg.norm(track.end[:, [0, 2]], axis=1), 0, 0.95)
+    stiff = np.stack([track.end[:, 0], -np.sqrt(1 - flat**2), track.end[:, 2]], -1)
+    low, high = BENT_AWAY
+    t = np.clip((-track.end[:, 1] - low) / (high - low), 0, 1)[:, None]
+    t = t * t * (3 - 2 * t)
+    return (1 - t) * track.end + t * stiff
 
 
 def _is_flat(rest: Float[ndarray, "3 3"]) -> bool:
     return bool(np.allclose(rest, np.eye(3)))
 
 
-def _relax(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: LimbMotion) -> None:
-    """Arms that hang at the sides, a little bent, with the chest."""
-    out = RELAXED if parts.limb.side == "left" else -RELAXED
-    hang = np.array([np.sin(out), -np.cos(out), 0.05])
-    chest = lm.trunk[:, -1]
-    upright = blend_turns(np.broadcast_to(np.eye(3), chest.shape), chest, np.full(len(chest), 0.5))
-    for station, bone in enumerate(limb_bones(parts)):
-        if bone is None or station not in (1, 2):
-            continue
-        rest = canonical_turn(anatomy, parts, station)
-        forward = hang + np.array([0.0, 0.0, 0.25 * (station - 1)])
-        turn = shortest_turns(canonical_direction(parts.limb)[None], forward[None])[0]
-        wanted[bone[0]] = upright @ turn @ rest.T @ anatomy.T_rest[bone[0], :3, :3]
+def with_hands(anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> Anatomy:
+    """The anatomy with arms among its legs whose hands stand on the ground: who crawls or turns a cartwheel."""
+    arms = [
+        anatomy.parts[i]
+        for i, follow in pairs.items()
+        if follow is not None and anatomy.parts[i].limb.kind == "arm" and long_runs(follow.track.contact).any()
+    ]
+    if not arms:
+        return anatomy
+    outline = flesh_of(anatomy.asset).outline.points
+    hands = []
+    for parts in arms:
+        joints = [parts.end, *parts.after]
+        points = [outline[j] if np.isfinite(outline[j]).all() else np.zeros((1, 3)) for j in joints]
+        carriers = np.repeat(joints, [len(p) for p in points])
+        hands.append(Leg(parts, (parts.end,), carriers, np.concatenate(points)))
+    return replace(anatomy, legs=(*anatomy.legs, *hands))
 
 
 def stances(

@@ -6,7 +6,7 @@ from numpy import ndarray
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
 from jigdoll.rig.anatomy import Anatomy, Leg, LimbParts
-from jigdoll.rig.retarget.limb_motion import pivot_of
+from jigdoll.rig.retarget.standing import pivot_of
 from jigdoll.rig.retarget.turns import from_rotvec, shortest_turns
 
 SMOOTH_SECONDS = 0.12

@@ -2,40 +2,31 @@
 
 Rotations are turns since a canonical rest, seen in the frame of the body's heading. Bones of arms, legs, wings and fins
 are brought to one direction each first (arms and legs hang down, wings reach out), so that a T pose and an A pose mean
-the same; feet that lie flat, the trunk, the neck and the tail turn since the pose in which the body carries itself.
-Lengths are in leg lengths of the body, or in lengths of the limb.
+the same; the legs of animals are brought under the hip as they are bent; feet that lie flat, the trunk, the neck and
+the tail turn since the pose in which the body carries itself. Lengths are in leg lengths of the body, or in lengths of
+the limb.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from jigdoll.contacts import (
-    Feet,
-    find_stances,
-    foot_velocities,
-    ground_velocity,
-    standing_levels,
-    stays_in_place,
-    with_travel,
-)
-from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import FLAT, Anatomy, BodyKind, LimbParts
-from jigdoll.rig.retarget.turns import chain_places, interpolate_turns, shortest_turns
+from jigdoll.rig.retarget.standing import Standing, pivot_of, standing_of
+from jigdoll.rig.retarget.turns import bone_centres, fit_turns, nearest_turns, shortest_turns
 from jigdoll.types import Limb, Motion
 
+MiddlePart = Literal["trunk", "neck", "tail"]
 TRUNK, NECK, TAIL = 6, 5, 8
 """Stations along the middle line at which its turns are kept."""
 STATIONS = ("before", "upper", "lower", "end", "after")
 """Stations of a limb: collar or shoulder blade, upper bone, lower bone, foot or hand, toes or fingers."""
-LEGS_IN_BODY = 3.0
-"""A body of which the feet are judged is at most so many of its legs long."""
-STOCK_STILL, SLOPE = 0.12, 0.06
-"""A foot that is slower than this [body lengths / s] stands, even so high above its lowest level [body lengths]."""
+STANDING: tuple[BodyKind, ...] = ("quadruped", "biped", "bird")
+"""Bodies whose legs stand under them, bent as they are built."""
 HEADING_SECONDS = 0.4
 """A heading is smoothed over this time: a stride's sway is no turn."""
 
@@ -65,7 +56,8 @@ class LimbMotion:
     fps: float
     name: str
     place: Float[ndarray, "frames 3"]
-    """Of the root, in leg lengths: over the ground since the first frame, and above it in hip heights."""
+    """Of the pelvis: over the ground since the first frame in leg lengths, above it in hip heights. Of what swims,
+    flies or creeps in body lengths; its height is 1 where the pelvis is as high as at rest."""
     heading: Float[ndarray, " frames"]
     """About the vertical since the first frame [rad]."""
     root: Float[ndarray, "frames 3 3"]
@@ -75,7 +67,10 @@ class LimbMotion:
     tail: Float[ndarray, "frames tail_stations 3 3"] | None
     limbs: tuple[LimbTrack, ...]
     grounded: bool
-    """Whether it goes on legs."""
+    """Whether it goes on legs: a bird in flight does not."""
+    centres: Mapping[MiddlePart, Float[ndarray, " joints"]] = field(default_factory=dict)
+    """Where along trunk, neck and tail the bones of the source lie, where that is known: a chain of as many joints
+    takes them joint by joint, as artists do who build many bodies alike."""
 
     def __len__(self) -> int:
         return len(self.place)
@@ -84,12 +79,11 @@ class LimbMotion:
 def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMotion:
     """The motion of a working copy in limb space.
 
-    With `travel` a clip that walks on the spot is given the speed back with which its feet sweep the ground.
+    With `travel` a clip that walks on the spot is given the speed back with which its feet sweep the ground, and one
+    that flies on the ground is lifted.
     """
-    world = motion_to_world(anatomy.skeleton, motion)
-    stance = np.zeros((len(motion), 0), bool)
-    if anatomy.legs and len(motion) > 2:
-        motion, world, stance = _with_stances(anatomy, motion, world, travel=travel)
+    standing = standing_of(anatomy, motion, travel=travel)
+    world = standing.world
     rotation = _unscaled(world[..., :3, :3])
     P = world[..., :3, 3]
     since = rotation @ anatomy.R_neutral.transpose(0, 2, 1)
@@ -97,16 +91,10 @@ def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMoti
     heading = heading_of(since[:, hub], motion.fps)
     H = yaw(heading)
     free = np.einsum("fba,fjbc->fjac", H, since)
-    unit = anatomy.leg_length if anatomy.grounded else anatomy.body_length
-    place = P[:, hub] / unit
-    place[:, 1] = P[:, hub, 1] / pelvis_height(anatomy)
+    place = to_units(anatomy, P[:, hub], grounded=standing.grounded)
     place[:, [0, 2]] = (place[:, [0, 2]] - place[0, [0, 2]]) @ yaw(heading[:1])[0][np.ix_([0, 2], [0, 2])]
     since_rest = np.einsum("fba,fjbc,jdc->fjad", H, rotation, anatomy.T_rest[:, :3, :3])
-    legs = [leg.parts for leg in anatomy.legs]
-    tracks = [
-        _track(anatomy, part, since_rest, P, H, stance[:, legs.index(part)] if part in legs and stance.size else None)
-        for part in anatomy.parts
-    ]
+    tracks = [_track(anatomy, part, since_rest, P, H, standing) for part in anatomy.parts]
     return LimbMotion(
         kind=anatomy.kind,
         fps=motion.fps,
@@ -118,8 +106,19 @@ def encode(anatomy: Anatomy, motion: Motion, *, travel: bool = True) -> LimbMoti
         neck=_stations(anatomy, anatomy.neck, free, NECK) if anatomy.neck else None,
         tail=_stations(anatomy, anatomy.tail, free, TAIL) if anatomy.tail else None,
         limbs=tuple(tracks),
-        grounded=anatomy.grounded,
+        grounded=standing.grounded,
+        centres={part: chain_centres(anatomy, chain) for part, chain in middle_parts(anatomy).items()},
     )
+
+
+def middle_parts(anatomy: Anatomy) -> dict[MiddlePart, tuple[int, ...]]:
+    """The chains of the middle line that the body has."""
+    chains: dict[MiddlePart, tuple[int, ...]] = {
+        "trunk": trunk_of(anatomy),
+        "neck": anatomy.neck,
+        "tail": anatomy.tail,
+    }
+    return {part: chain for part, chain in chains.items() if chain}
 
 
 def pelvis_height(anatomy: Anatomy) -> float:
@@ -130,31 +129,37 @@ def pelvis_height(anatomy: Anatomy) -> float:
     return max(anatomy.hip_height + float(anatomy.T_rest[hub, 1, 3] - anatomy.T_rest[0, 1, 3]), 0.05 * anatomy.height)
 
 
+def to_units(anatomy: Anatomy, places: Float[ndarray, "frames 3"], *, grounded: bool) -> Float[ndarray, "frames 3"]:
+    """Places of the pelvis [m] in the units of limb space."""
+    if grounded:
+        return places / [anatomy.leg_length, pelvis_height(anatomy), anatomy.leg_length]
+    return (places - [0.0, float(anatomy.T_rest[anatomy.pelvis, 1, 3]), 0.0]) / anatomy.body_length + [0.0, 1.0, 0.0]
+
+
+def to_metres(anatomy: Anatomy, places: Float[ndarray, "frames 3"], *, grounded: bool) -> Float[ndarray, "frames 3"]:
+    """The inverse of `to_units`."""
+    if grounded:
+        return places * [anatomy.leg_length, pelvis_height(anatomy), anatomy.leg_length]
+    return (places - [0.0, 1.0, 0.0]) * anatomy.body_length + [0.0, float(anatomy.T_rest[anatomy.pelvis, 1, 3]), 0.0]
+
+
 def trunk_of(anatomy: Anatomy) -> tuple[int, ...]:
     """The trunk from the pelvis on."""
     return anatomy.trunk[anatomy.trunk.index(anatomy.pelvis) :]
 
 
-def foot_scale(anatomy: Anatomy) -> float:
-    """The size by which the speed of feet is judged [m]: long tails and necks make nobody walk faster."""
-    return min(anatomy.body_length, LEGS_IN_BODY * anatomy.leg_length)
+def chain_centres(anatomy: Anatomy, chain: Sequence[int]) -> Float[ndarray, " joints"]:
+    """Where along a chain of the middle line the middle of each joint's bone lies, 0 to 1."""
+    return bone_centres(anatomy.T_rest[[*chain, chain_end(anatomy, chain)], :3, 3])
 
 
-def feet_of(anatomy: Anatomy, world: Float[ndarray, "frames joints 4 4"], fps: float) -> Feet:
-    """The feet of a posed body."""
-    count = max(len(leg.contact_joints) for leg in anatomy.legs)
-    soles = np.empty((len(world), len(anatomy.legs), count, 3))
-    for i, leg in enumerate(anatomy.legs):
-        T = world[:, leg.contact_joints]
-        points = np.einsum("fpab,pb->fpa", T[..., :3, :3], leg.contact_points) + T[..., :3, 3]
-        soles[:, i] = points[:, np.arange(count) % points.shape[1]]
-    joints = np.stack([world[:, pivot_of(leg.parts), :3, 3] for leg in anatomy.legs], 1)
-    return Feet(torch.from_numpy(joints), torch.from_numpy(soles), fps, foot_scale(anatomy))
-
-
-def pivot_of(parts: LimbParts) -> int:
-    """The joint about which a foot rolls: its ball, or the end of the limb."""
-    return parts.after[0] if parts.after else parts.end
+def chain_end(anatomy: Anatomy, chain: Sequence[int]) -> int:
+    """The joint where the last bone of a chain of the middle line ends; its last joint where nothing follows."""
+    P, last = anatomy.T_rest[:, :3, 3], chain[-1]
+    middle = {joint for limb in anatomy.limbs if limb.side == "middle" for joint in limb.joints}
+    kids = anatomy.skeleton.children[last]
+    ahead = [kid for kid in kids if kid in middle and kid not in chain] or list(kids)
+    return max(ahead, key=lambda kid: float(np.linalg.norm(P[kid] - P[last])), default=last)
 
 
 def heading_of(turns: Float[ndarray, "frames 3 3"], fps: float) -> Float[ndarray, " frames"]:
@@ -195,9 +200,12 @@ def _before(parts: LimbParts) -> tuple[int, int] | None:
 def canonical_turn(anatomy: Anatomy, parts: LimbParts, station: int) -> Float[ndarray, "3 3"]:
     """What turns the canonical bone of a station into this body's resting bone; identity where it lies flat."""
     bone = limb_bones(parts)[station]
+    P = anatomy.T_rest[:, :3, 3]
+    if parts.limb.kind == "leg" and station in (1, 2) and anatomy.kind in STANDING:
+        way = (P[pivot_of(parts)] - P[parts.root]) * [0.0, 1.0, 1.0]
+        return shortest_turns(canonical_direction(parts.limb)[None], way[None])[0]
     if bone is None or bone[1] < 0 or station == 0 or not is_straightened(anatomy, parts):
         return np.eye(3)
-    P = anatomy.T_rest[:, :3, 3]
     way = P[bone[1]] - P[bone[0]]
     way = way / max(float(np.linalg.norm(way)), 1e-9)
     if parts.limb.kind == "leg" and station >= 3 and -way[1] < FLAT:
@@ -208,7 +216,8 @@ def canonical_turn(anatomy: Anatomy, parts: LimbParts, station: int) -> Float[nd
 def is_straightened(anatomy: Anatomy, parts: LimbParts) -> bool:
     """Whether a limb's rest says little: people rest in T and A poses, wings rest spread or folded.
 
-    The legs of animals rest as they stand, and how they are built shows there.
+    The legs of animals rest as they stand, and how they are built shows there: they are turned as wholes, such that
+    the foot is below the hip.
     """
     return anatomy.kind == "person" or parts.limb.kind == "wing"
 
@@ -226,7 +235,7 @@ def _track(
     since_rest: Float[ndarray, "frames joints 3 3"],
     P: Float[ndarray, "frames joints 3"],
     H: Float[ndarray, "frames 3 3"],
-    contact: Bool[ndarray, " frames"] | None,
+    standing: Standing,
 ) -> LimbTrack:
     """One limb's turns; a bone that stretches is followed by where its end really is."""
     frames = len(P)
@@ -248,41 +257,14 @@ def _track(
         turns[:, station] = turn @ rest[station]
         has[station] = True
     reach = np.einsum("fba,fb->fa", H, P[:, parts.end] - P[:, parts.root]) / parts.length
-    stood = np.zeros(frames, bool) if contact is None else contact
-    return LimbTrack(parts.limb, turns, has, rest, reach, stood)
+    return LimbTrack(parts.limb, turns, has, rest, reach, standing.of(parts))
 
 
 def _stations(
     anatomy: Anatomy, chain: Sequence[int], turns: Float[ndarray, "frames joints 3 3"], count: int
 ) -> Float[ndarray, "frames stations 3 3"]:
     """The turns along a chain at evenly spread places."""
-    places = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    return interpolate_turns(turns[:, list(chain)], places, np.linspace(0, 1, count))
-
-
-def _with_stances(
-    anatomy: Anatomy, motion: Motion, world: Float[ndarray, "frames joints 4 4"], *, travel: bool
-) -> tuple[Motion, Float[ndarray, "frames joints 4 4"], Bool[ndarray, "frames legs"]]:
-    """When the feet stand; a clip that walks on the spot walks over the ground."""
-    feet = feet_of(anatomy, world, motion.fps)
-    root = motion.pose.root
-    if travel and stays_in_place(root, motion.fps, length=foot_scale(anatomy)):
-        velocity = -ground_velocity(feet)
-        if float(velocity.norm()) > 0:
-            motion = with_travel(motion, velocity)
-            world = motion_to_world(anatomy.skeleton, motion)
-            feet = feet_of(anatomy, world, motion.fps)
-            return motion, world, find_stances(feet, travel=velocity.double()).numpy()
-    way = (root[-1] - root[0])[[0, 2]] * motion.fps / max(len(root) - 1, 1)
-    return motion, world, (find_stances(feet, travel=way.double()) | _stock_still(feet)).numpy()
-
-
-def _stock_still(feet: Feet) -> Bool[torch.Tensor, "frames feet"]:
-    """Feet that do not move at all near the ground stand, though the floors of recordings slope by some centimetres."""
-    above = feet.soles[..., 1].amin(-1) - standing_levels(feet)
-    slow = foot_velocities(feet).norm(dim=-1) < STOCK_STILL * feet.length
-    both = torch.cat([slow, slow[-1:]]) & torch.cat([slow[:1], slow])
-    return both & (above <= SLOPE * feet.length)
+    return fit_turns(turns[:, list(chain)], chain_centres(anatomy, chain), count)
 
 
 def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "frames joints 3 3"]:
@@ -290,9 +272,7 @@ def _unscaled(linear: Float[ndarray, "frames joints 3 3"]) -> Float[ndarray, "fr
     lengths = np.linalg.norm(linear, axis=-2, keepdims=True)
     if np.allclose(lengths, 1.0, atol=1e-5):
         return linear
-    u, _, v = np.linalg.svd(linear)
-    u[..., -1] *= np.sign(np.linalg.det(u @ v))[..., None]
-    return u @ v
+    return nearest_turns(linear)
 
 
 def named(limb_motion: LimbMotion, name: str) -> LimbMotion:

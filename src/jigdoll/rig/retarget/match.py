@@ -7,12 +7,14 @@ import numpy as np
 
 from jigdoll.errors import RigError
 from jigdoll.rig.anatomy import Anatomy, LimbParts
-from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack
+from jigdoll.rig.names import LimbKind
+from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack, MiddlePart
+from jigdoll.rig.retarget.natural import beats
 from jigdoll.types import Limb
 
 FOLLOWS = {"leg": ("leg",), "arm": ("arm", "wing"), "wing": ("wing",), "fin": ("fin", "wing")}
 """The kinds of limbs that a limb may follow, the best first."""
-NATURAL = {"arm": "hangs relaxed", "wing": "stays as at rest", "fin": "stays as at rest", "leg": "stays as at rest"}
+NATURAL = {"arm": "hangs relaxed", "wing": "is folded", "fin": "stays as at rest", "leg": "stays as at rest"}
 """What a limb does that has nobody to follow."""
 _MIRROR = np.diag([-1.0, 1.0, 1.0])
 
@@ -63,6 +65,8 @@ def match_limbs(
     by name) overrules all of it.
     """
     found = {i: _partner(limb_motion, anatomy, parts) for i, parts in enumerate(anatomy.parts)}
+    if not any(found.values()):  # legs that a rig without names does not show as such
+        found = {i: _partner(limb_motion, anatomy, parts, "leg") for i, parts in enumerate(anatomy.parts)}
     ours = {parts.name: i for i, parts in enumerate(anatomy.parts)}
     theirs = {limb_name(track.limb): track for track in limb_motion.limbs}
     for mine, their in (mapping or {}).items():
@@ -88,19 +92,40 @@ def report(limb_motion: LimbMotion, anatomy: Anatomy, mapping: Mapping[str, str]
     for i, follow in pairs.items():
         parts = anatomy.parts[i]
         if follow is None:
-            matches.append(Match(parts.name, None, NATURAL[parts.limb.kind]))
+            beating = parts.limb.kind == "wing" and beats(limb_motion)
+            matches.append(Match(parts.name, None, "beats" if beating else NATURAL[parts.limb.kind]))
         else:
             note = "mirrored" if follow.crossed else ""
-            matches.append(Match(parts.name, _source_name(follow), note))
+            matches.append(Match(parts.name, source_name(follow), note))
     used = {match.source for match in matches}
     names = [limb_name(track.limb) for track in limb_motion.limbs]
     notes = []
-    for what, theirs, ours in (("neck", limb_motion.neck, anatomy.neck), ("tail", limb_motion.tail, anatomy.tail)):
-        if theirs is None and ours:
+    ends: tuple[tuple[MiddlePart, object, object], ...] = (
+        ("neck", limb_motion.neck, anatomy.neck),
+        ("tail", limb_motion.tail, anatomy.tail),
+    )
+    for what, theirs, ours in ends:
+        wave = wave_of(limb_motion, what)
+        if ours and wave not in (None, what):
+            notes.append(f"the {what} swings as the source's {wave} does: the source has none")
+        elif theirs is None and ours:
             notes.append(f"the {what} goes on as the trunk does: the source has none")
         if theirs is not None and not ours:
             notes.append(f"the source's {what} is left out: the target has none")
     return Report(tuple(matches), tuple(name for name in names if name not in used), tuple(notes))
+
+
+def wave_of(lm: LimbMotion, part: MiddlePart) -> MiddlePart | None:
+    """The part of the source's middle line that a part of the target's follows; None where it goes on as the trunk.
+
+    What swims or creeps has one long line, whatever its ends are called: one end follows the other.
+    """
+    has: dict[MiddlePart, bool] = {"trunk": True, "neck": lm.neck is not None, "tail": lm.tail is not None}
+    other: dict[MiddlePart, MiddlePart] = {"neck": "tail", "tail": "neck"}
+    if has[part]:
+        return part
+    waves = lm.kind in ("fish", "snake") and part in other and has[other[part]]
+    return other[part] if waves else None
 
 
 def mirrored(track: LimbTrack) -> LimbTrack:
@@ -115,10 +140,10 @@ def mirrored(track: LimbTrack) -> LimbTrack:
     )
 
 
-def _partner(lm: LimbMotion, anatomy: Anatomy, parts: LimbParts) -> Follow | None:
+def _partner(lm: LimbMotion, anatomy: Anatomy, parts: LimbParts, other: LimbKind | None = None) -> Follow | None:
     kind, side, rank = parts.limb.kind, parts.limb.side, parts.limb.rank
     ours = sum(p.limb.kind == kind and p.limb.side == side for p in anatomy.parts)
-    for theirs in FOLLOWS[kind]:
+    for theirs in FOLLOWS[kind] if other is None else (other,):
         row = sorted((t for t in lm.limbs if (t.limb.kind, t.limb.side) == (theirs, side)), key=lambda t: t.limb.rank)
         if not row:
             continue
@@ -147,7 +172,8 @@ def _twin(lm: LimbMotion, track: LimbTrack) -> LimbTrack | None:
     return next((t for t in lm.limbs if (t.limb.kind, t.limb.side, t.limb.rank) == key), None)
 
 
-def _source_name(follow: Follow) -> str:
+def source_name(follow: Follow) -> str:
+    """The name of the limb that is followed, as the source has it."""
     limb = follow.track.limb
     if follow.crossed:
         limb = replace(limb, side="right" if limb.side == "left" else "left")

@@ -99,11 +99,14 @@ def window_count(frames: int, fps: float) -> int:
     return max(ceil(((frames - 1) / fps * RATE + 1) / HOP - 1e-6), 1)
 
 
-def tokens_of(motion: LimbMotion) -> Tokens:
-    """The tokens of a motion; the first and the last of their frames are the motion's own."""
+def tokens_of(motion: LimbMotion, *, count: int | None = None) -> Tokens:
+    """The tokens of a motion; the first and the last of their frames are the motion's own.
+
+    They have as many frames as whole windows ask for, or `count`.
+    """
     if not len(motion):
         raise RigError("the clip is empty; there is nothing to remember")
-    count = HOP * window_count(len(motion), motion.fps)
+    count = count or HOP * window_count(len(motion), motion.fps)
     at = np.linspace(0, len(motion) - 1, count)
     rate = (count - 1) * motion.fps / max(len(motion) - 1, 1) if len(motion) > 1 else RATE
     root = turns_at(motion.root, at)
@@ -225,7 +228,8 @@ def _trunk_values(
 ) -> Float[ndarray, "frames channels"]:
     step = np.diff(place, axis=0, append=place[-1:]) * rate
     turning = np.diff(heading, append=heading[-1:]) * rate
-    step[-1], turning[-1] = step[-2], turning[-2]
+    if len(step) > 1:
+        step[-1], turning[-1] = step[-2], turning[-2]
     step = np.einsum("fba,fb->fa", yaw(heading), step)
     moves = np.stack([step[:, 0], step[:, 2], place[:, 1], turning], -1)
     return np.concatenate([moves, _to_parents(np.concatenate([root[:, None], trunk], 1))], -1)

@@ -4,6 +4,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+_SMOOTH = 3e-3
+"""How much the smoothness of a chain's stations counts beside their truth."""
+
 
 def shortest_turns(a: Float[ndarray, "*batch 3"], b: Float[ndarray, "*batch 3"]) -> Float[ndarray, "*batch 3 3"]:
     """The rotations by the smallest angle that turn directions a to directions b."""
@@ -63,12 +66,43 @@ def blend_turns(
     return a @ from_rotvec(np.asarray(share)[..., None] * way)
 
 
-def chain_places(points: Float[ndarray, "joints 3"]) -> Float[ndarray, " joints"]:
-    """Where along its chain each joint lies, 0 to 1."""
-    if len(points) < 2:
-        return np.zeros(len(points))
+def bone_centres(points: Float[ndarray, "ends 3"]) -> Float[ndarray, " bones"]:
+    """Where along its chain the middle of each bone lies, 0 to 1, from the joints and the end of the last bone.
+
+    A joint turns the bone behind it: a bone cut in two then has, at its two halves' centres, the turn of the whole.
+    """
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
-    return way / max(float(way[-1]), 1e-9) if way[-1] > 1e-9 else np.linspace(0, 1, len(points))
+    if way[-1] < 1e-9:
+        way = np.linspace(0, 1, len(points))
+    return (way[1:] + way[:-1]) / (2 * way[-1])
+
+
+def nearest_turns(matrices: Float[ndarray, "*batch 3 3"]) -> Float[ndarray, "*batch 3 3"]:
+    """The rotations nearest to matrices."""
+    u, _, v = np.linalg.svd(matrices)
+    u[..., -1] *= np.sign(np.linalg.det(u @ v))[..., None]
+    return u @ v
+
+
+def fit_turns(
+    turns: Float[ndarray, "frames known 3 3"], at: Float[ndarray, " known"], stations: int
+) -> Float[ndarray, "frames stations 3 3"]:
+    """Turns at evenly spread stations between which the known ones lie: as true as may be, then as smooth as may be.
+
+    Least squares over matrices; first and second differences of the stations count by `_SMOOTH`.
+    """
+    return nearest_turns(np.einsum("sk,fkab->fsab", station_shares(at, stations), turns))
+
+
+def station_shares(at: Float[ndarray, " known"], stations: int) -> Float[ndarray, "stations known"]:
+    """How much each known turn counts at each station, before `nearest_turns`."""
+    if len(at) == 1:
+        return np.ones((stations, 1))
+    grid = np.linspace(0, 1, stations)
+    A = np.maximum(1 - np.abs(at[:, None] - grid) * (stations - 1), 0.0)
+    bends, steps = np.diff(np.eye(stations), 2, axis=0), np.diff(np.eye(stations), axis=0)
+    normal = A.T @ A + _SMOOTH * bends.T @ bends + _SMOOTH * steps.T @ steps
+    return np.linalg.solve(normal, A.T)
 
 
 def interpolate_turns(

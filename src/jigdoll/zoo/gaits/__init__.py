@@ -14,13 +14,14 @@ from torch import Tensor
 from jigdoll.errors import JigdollError
 from jigdoll.language.nouns import FLIGHTLESS
 from jigdoll.language.read import read_name
+from jigdoll.math import GRAVITY
 from jigdoll.types import Motion, RiggedAsset, Skeleton
 from jigdoll.zoo.gaits.actions import flap, fly, idle, leap
 from jigdoll.zoo.gaits.anatomy import Anatomy, study
 from jigdoll.zoo.gaits.body import ride
 from jigdoll.zoo.gaits.feet import Curve, Feet, Stepping, arc, step_feet, straight
 from jigdoll.zoo.gaits.gestures import can_use_arms, kick, punch, wave_hand
-from jigdoll.zoo.gaits.pace import GRAVITY, TURN_PER_STRIDE
+from jigdoll.zoo.gaits.pace import TURN_PER_STRIDE
 from jigdoll.zoo.gaits.puppet import Puppet
 from jigdoll.zoo.gaits.style import (
     Style,

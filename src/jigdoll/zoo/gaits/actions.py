@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from jigdoll.math import GRAVITY
 from jigdoll.math.curves import keyframes
 from jigdoll.types import Limb
 from jigdoll.zoo.gaits.anatomy import Anatomy
 from jigdoll.zoo.gaits.body import arm_length, carry, dangle, lift_wing, pose_arm, wag_tail, wave
 from jigdoll.zoo.gaits.feet import Curve, Feet, Stepping, planted_feet, window_feet
 from jigdoll.zoo.gaits.puppet import Puppet, euler
-
-GRAVITY = 9.81
 
 
 @dataclass(frozen=True)

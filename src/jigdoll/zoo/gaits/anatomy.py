@@ -1,7 +1,6 @@
 """A skeleton as a gait sees it: legs with their feet, the trunk that carries them, and all that swings along."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -9,9 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from jigdoll.errors import RigError
-from jigdoll.kinematics import rest_transforms
+from jigdoll.rig.anatomy import SPRAWLED, bones_of
 from jigdoll.rig.ik import Chain, make_chain
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.rig.names import read_name
+from jigdoll.rig.remember import remembered
 from jigdoll.types import Limb, Skeleton
 
 Plan = Literal["biped", "quadruped", "hexapod", "octopod"]
@@ -48,7 +48,7 @@ class Leg:
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """What a gait needs to know about a body."""
+    """What a gait needs to know about a body, besides what `rig.anatomy` measures."""
 
     skeleton: Skeleton
     points: Float[Tensor, "joints 3"]
@@ -96,15 +96,13 @@ class Anatomy:
         return next(other for other in self.legs if other.rank == leg.rank and other.side != leg.side)
 
 
-@lru_cache(maxsize=64)
+@remembered
 def study(skeleton: Skeleton) -> Anatomy:
     """Find legs, feet and trunk; a body without pairs of legs cannot walk and is refused."""
-    limbs = find_limbs(skeleton)
-    T = rest_transforms(skeleton).double()
+    bones = bones_of(skeleton)
+    T = torch.from_numpy(bones.T_rest)
     points = T[:, :3, 3]
-    by_kind = {
-        kind: [limb for limb in limbs if limb.kind == kind] for kind in ("leg", "arm", "wing", "spine", "head", "tail")
-    }
+    by_kind = {kind: [limb for limb in bones.limbs if limb.kind == kind] for kind in ("leg", "arm", "wing")}
     left, right = ([limb for limb in by_kind["leg"] if limb.side == side] for side in ("left", "right"))
     plans: dict[int, Plan] = {1: "biped", 2: "quadruped", 3: "hexapod", 4: "octopod"}
     if len(left) != len(right) or len(left) not in plans:
@@ -119,10 +117,6 @@ def study(skeleton: Skeleton) -> Anatomy:
             f"the legs of this rig end above the ground, at {', '.join(short)}: their feet hang on other joints "
             "(controls of an artist's tool); bake the feet into the legs or rig the mesh anew"
         )
-    head = by_kind["head"][0].joints if by_kind["head"] else ()
-    tail = by_kind["tail"][0].joints if by_kind["tail"] else ()
-    spine = by_kind["spine"][0].joints if by_kind["spine"] else (0,)
-    has_tip = len(head) > 1 and not skeleton.children[head[-1]]
     lengths = [float((points[leg.toe] - points[leg.joints[0]]).norm()) for leg in legs]
     return Anatomy(
         skeleton=skeleton,
@@ -132,12 +126,12 @@ def study(skeleton: Skeleton) -> Anatomy:
         R_world_joint=T[:, :3, :3],
         plan=plans[len(left)],
         legs=legs,
-        spine=tuple(j for j in spine if j),
-        neck=head[:-1] if has_tip else head,
-        tail=tail[:-1] if len(tail) > 1 else tail,
+        spine=tuple(j for j in bones.trunk if j),
+        neck=bones.neck,
+        tail=bones.tail,
         arms=tuple(by_kind["arm"]),
         wings=tuple(by_kind["wing"]),
-        loose=_loose(skeleton, limbs),
+        loose=_loose(skeleton, bones.limbs),
         leg_length=sum(lengths) / len(lengths),
         body_length=float((points.amax(0) - points.amin(0)).max()),
     )
@@ -174,7 +168,7 @@ def _leg(skeleton: Skeleton, points: Float[Tensor, "joints 3"], limb: Limb, *, p
             heel = points[foot] - 0.3 * torch.tensor([float(bone[0]), 0.0, float(bone[2])], dtype=bone.dtype)
             heel[1] = points[tip if tip is not None else toe, 1]
     out = points[toe] - points[joints[0]]
-    sprawled = float(out[0].abs()) > 0.4 * abs(float(out[1]))
+    sprawled = float(out[0].abs()) > SPRAWLED * abs(float(out[1]))
     front = pairs > 1 and limb.rank == 0
     folds = {} if sprawled else _wrist(points, joints)
     chain = make_chain(skeleton, joints, hint=(-1.0, 0.0, 0.0) if front else (1.0, 0.0, 0.0), folds=folds)
@@ -205,6 +199,6 @@ def _loose(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> tuple[tuple[int, ...]
         chain = [start]
         while len(skeleton.children[chain[-1]]) == 1:
             chain.append(skeleton.children[chain[-1]][0])
-        if len(chain) > 1 and "jaw" not in skeleton.names[start].lower():
+        if len(chain) > 1 and "jaw" not in read_name(skeleton.names[start]).tokens:
             chains.append(tuple(chain[:-1]))
     return tuple(chains)

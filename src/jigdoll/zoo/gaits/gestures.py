@@ -6,9 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.math import GRAVITY
 from jigdoll.math.curves import keyframes, smoothstep
 from jigdoll.types import Limb
-from jigdoll.zoo.gaits.actions import GRAVITY, Chances, whole_cycles
+from jigdoll.zoo.gaits.actions import Chances, whole_cycles
 from jigdoll.zoo.gaits.anatomy import Anatomy
 from jigdoll.zoo.gaits.body import arm_length, carry, dangle, pose_arm, upper_arm, wag_tail, wave
 from jigdoll.zoo.gaits.feet import Curve, Feet, planted_feet

@@ -3,18 +3,13 @@
 import math
 from dataclasses import dataclass
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
-from jigdoll.kinematics import rest_transforms
 from jigdoll.language.actions import ACTIONS, GaitKind, general_of
 from jigdoll.language.nouns import HEAVY, HOPPERS
 from jigdoll.language.read import turn_of
-from jigdoll.rig.limbs import find_limbs
+from jigdoll.math import GRAVITY
+from jigdoll.rig.anatomy import bones_of
 from jigdoll.types import Request, RequestedAction, Skeleton
 
-GRAVITY = 9.81
 TURN_PER_STRIDE = 0.5
 """How far a turning body comes round in one stride [rad]."""
 _SLOWLY, _QUICKLY = 0.7, 1.3
@@ -59,7 +54,8 @@ def pace_of(request: Request, skeleton: Skeleton) -> Pace:
     hopper = kind in ("walk", "run") and request.species in HOPPERS
     if hopper:
         kind, froude = "run", max(froude, _HOPPING)
-    length, sprawled = leg_length(skeleton)
+    bones = bones_of(skeleton)
+    length, sprawled = bones.leg_length, bones.sprawled
     froude *= _SPRAWLED if sprawled and kind == "walk" else 1.0
     tempo = 0.0 if action is None else action.tempo
     faster = 1.0 if not tempo else _QUICKLY if tempo > 0 else _SLOWLY
@@ -90,18 +86,7 @@ def _lag(
         return None
     if kind == "jump":
         return 0.0
-    legs = sum(limb.kind == "leg" for limb in find_limbs(skeleton))
+    legs = bones_of(skeleton).leg_count
     jogs = action.name == "trot" or (action.name == "run" and action.tempo < 0)
     gallops = kind == "run" and legs == 4 and not sprawled and not jogs and species not in HEAVY
     return _GALLOP if gallops else 0.5
-
-
-def leg_length(skeleton: Skeleton) -> tuple[float, bool]:
-    """The mean way from hip to toe at rest [m], and whether the legs sprawl; without legs half of the height."""
-    points = rest_transforms(skeleton)[:, :3, 3]
-    legs = [limb.joints for limb in find_limbs(skeleton) if limb.kind == "leg"]
-    if not legs:
-        return max(0.5 * float(points[:, 1].max() - points[:, 1].min()), 1e-3), False
-    ways: Float[Tensor, "legs 3"] = torch.stack([points[leg[-1]] - points[leg[0]] for leg in legs])
-    sprawled = bool((ways[:, 0].abs() > 0.4 * ways[:, 1].abs()).all())
-    return max(float(ways.norm(dim=-1).mean()), 1e-3), sprawled

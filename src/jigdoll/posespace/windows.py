@@ -1,0 +1,322 @@
+"""Batches for training: windows of clips, varied in body and time, some of their values given beforehand."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from jigdoll.posespace.dataset import Clip, Dataset
+from jigdoll.posespace.figure import (
+    BODY_KINDS,
+    CHANNELS,
+    STATIONS,
+    Places,
+    Sticks,
+    stack_figures,
+    stick_places,
+)
+from jigdoll.posespace.layout import CONTACT, EXTRA, RATE
+from jigdoll.posespace.model import KNOWN, PATCH, Known
+
+SPEED = (0.85, 1.2)
+"""How much faster than it was recorded a clip may be shown."""
+GAITS = {"walk": 3.0, "run": 2.5, "trot": 1.5, "gallop": 1.5, "swim": 1.5, "fly": 1.5, "jump": 1.5}
+"""Actions that are shown more often than others."""
+ZOO_SHARE = 0.35
+"""How much less often a rig of the zoo is shown than an artist's."""
+_FLIP = torch.tensor([1.0, -1.0, -1.0, -1.0, 1.0, 1.0])
+"""What mirroring does to the two columns of a turn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Windows of clips of one kind of body."""
+
+    clean: Float[Tensor, "batch parts frames channels"]
+    """In the network's units."""
+    counts: Float[Tensor, "batch parts channels"]
+    """1 for channels that mean something, 0 for others."""
+    places: Places
+    """Of the true clip."""
+    raw: Float[Tensor, "batch parts frames channels"]
+    sticks: Sticks
+    text: Float[Tensor, "batch vector"]
+    known: Known
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Mean and spread of each channel per kind of part."""
+
+    mean: Float[Tensor, "kinds channels"]
+    spread: Float[Tensor, "kinds channels"]
+
+    def into(self, raw: Float[Tensor, "batch parts frames channels"], sticks: Sticks) -> Tensor:
+        """Limb space to the network's units."""
+        kinds = sticks.kinds.clamp_min(0)
+        return (raw - self.mean[kinds][:, :, None]) / self.spread[kinds][:, :, None]
+
+    def out_of(self, values: Float[Tensor, "batch parts frames channels"], sticks: Sticks) -> Tensor:
+        """The network's units to limb space."""
+        kinds = sticks.kinds.clamp_min(0)
+        return values * self.spread[kinds][:, :, None] + self.mean[kinds][:, :, None]
+
+
+class Windows:
+    """Draws batches from a data set: kinds of body, rigs and actions balanced by square roots, never by seconds."""
+
+    def __init__(self, data: Dataset, units: Units, vectors: Mapping[str, ndarray], *, seed: int = 0) -> None:
+        self.data, self.units, self.vectors = data, units, vectors
+        self.dice = np.random.default_rng(seed)
+        self.groups: dict[str, list[Clip]] = defaultdict(list)
+        for clip in data.clips:
+            self.groups[clip.kind].append(clip)
+        self.kinds = sorted(self.groups)
+        sizes = np.array([sum(share for share in _shares(self.groups[kind])[1]) for kind in self.kinds])
+        self.odds = np.sqrt(sizes) / np.sqrt(sizes).sum()
+        self.chances = {kind: _shares(self.groups[kind])[0] for kind in self.kinds}
+
+    def draw(
+        self, frames: int, count: int, *, kind: str | None = None, given: float = 0.35, vary: bool = True
+    ) -> Batch:
+        """Windows of so many frames (1 is a pose) of clips of one kind of body, `given` of them with known values."""
+        kind = kind or self.kinds[self.dice.choice(len(self.kinds), p=self.odds)]
+        group, chance = self.groups[kind], self.chances[kind]
+        clips = [group[i] for i in self.dice.choice(len(group), count, p=chance)]
+        length = max(frames, PATCH)
+        values = [self._window(clip, frames, vary=vary) for clip in clips]
+        most = max(len(v) for v in values)
+        raw = np.zeros((count, most, length, CHANNELS), np.float32)
+        for i, v in enumerate(values):
+            raw[i, : len(v)] = v
+        sticks = stack_figures([self.data.figures[clip.figure] for clip in clips])
+        text = torch.from_numpy(np.stack([self._text(clip, vary=vary) for clip in clips]))
+        return self.finish(torch.from_numpy(raw), sticks, text, given=given, vary=vary)
+
+    def finish(self, raw: Tensor, sticks: Sticks, text: Tensor, *, given: float, vary: bool) -> Batch:
+        """A batch of windows, varied, in the network's units, with known values."""
+        if vary:
+            raw, sticks = mirrored(raw, sticks, torch.from_numpy(self.dice.random(len(raw)) < 0.5))
+            raw, sticks = reproportioned(raw, sticks, self.dice)
+            raw, sticks = other_rest(raw, sticks, self.dice)
+            sticks = less_told(sticks, self.dice)
+        places = stick_places(sticks, raw)
+        if vary:  # ends follow from the new proportions
+            limb = (sticks.kinds >= 3)[:, :, None, None]
+            raw[..., EXTRA.start : CONTACT] = torch.where(limb, places.reach, raw[..., EXTRA.start : CONTACT])
+        clean = self.units.into(raw, sticks)
+        counts = channel_counts(sticks)
+        clean = clean * counts[:, :, None]
+        known = draw_known(clean, places, sticks, self.dice, given)
+        return Batch(clean, counts, places, raw, sticks, text, known)
+
+    def _window(self, clip: Clip, frames: int, *, vary: bool) -> Float[ndarray, "parts frames channels"]:
+        """A stretch of a clip at our rate; loops go on, others hold their first or last pose."""
+        speed = float(self.dice.uniform(*SPEED)) if vary else 1.0
+        step = clip.fps / RATE * speed
+        last = clip.frames - 1
+        span = (frames - 1) * step
+        low = -0.15 * span if not clip.loop and span > last else 0.0
+        high = max(last - span, 0.0) if not clip.loop else float(last)
+        at = self.dice.uniform(low, high) + np.arange(frames) * step
+        if frames == 1:
+            at = np.repeat(at, PATCH)
+        held = (at < 0) | (at > last)
+        at = at % last if clip.loop else at.clip(0, last)
+        left = np.minimum(at.astype(int), last - 1)
+        share = (at - left).astype(np.float32)[None, :, None]
+        values = (
+            clip.values[:, left].astype(np.float32) * (1 - share) + clip.values[:, left + 1].astype(np.float32) * share
+        )
+        moves = np.array([EXTRA.start, EXTRA.start + 1, EXTRA.start + 3])
+        values[0][:, moves] *= speed
+        if not clip.loop and held.any():
+            values[0][np.ix_(np.flatnonzero(held), moves)] = 0.0
+        return values
+
+    def _text(self, clip: Clip, *, vary: bool) -> Float[ndarray, " vector"]:
+        phrase = clip.texts[self.dice.choice(len(clip.texts), p=_text_odds(len(clip.texts)))] if vary else clip.texts[0]
+        vector = self.vectors[phrase]
+        return np.zeros_like(vector) if vary and self.dice.random() < 0.12 else vector
+
+
+def _text_odds(count: int) -> Float[ndarray, " texts"]:
+    odds = np.array([0.4, 0.3] + [0.3] * max(count - 2, 0))[:count]
+    if count > 2:
+        odds[2:] /= count - 2
+    return odds / odds.sum()
+
+
+def _shares(clips: Sequence[Clip]) -> tuple[Float[ndarray, " clips"], list[float]]:
+    """How often each clip of a kind of body is shown, and the weight of each rig: by the root of its clips."""
+    rigs: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for i, clip in enumerate(clips):
+        rigs[clip.rig][clip.action].append(i)
+    chance = np.zeros(len(clips))
+    weights = []
+    for rig, by_action in rigs.items():
+        weight = np.sqrt(sum(map(len, by_action.values()))) * (ZOO_SHARE if rig.startswith("zoo ") else 1.0)
+        weights.append(float(weight))
+        shares = {action: GAITS.get(action, 1.0) * np.sqrt(len(mine)) for action, mine in by_action.items()}
+        for action, mine in by_action.items():
+            chance[mine] = weight * shares[action] / sum(shares.values()) / len(mine)
+    return chance / chance.sum(), weights
+
+
+def channel_counts(sticks: Sticks) -> Float[Tensor, "batch parts channels"]:
+    """Which channels of each part mean something."""
+    turns = sticks.has.repeat_interleave(6, -1)
+    kinds = sticks.kinds[..., None]
+    extra = torch.cat([((kinds == 0) | (kinds >= 3)).expand(-1, -1, 3), (kinds == 0) | (kinds == 3) | (kinds == 4)], -1)
+    return (torch.cat([turns, extra], -1) & (kinds >= 0)).float()
+
+
+def mirrored(raw: Tensor, sticks: Sticks, which: Tensor) -> tuple[Tensor, Sticks]:
+    """Left and right swapped: limbs change sides, what lies in the middle is reflected."""
+    middle = (sticks.kinds < 3) & which[:, None]
+    flip = torch.where(middle[:, :, None, None], torch.cat([_FLIP.repeat(STATIONS), torch.ones(4)]), torch.ones(()))
+    root = torch.tensor([-1.0, 1.0, 1.0, -1.0])
+    flip = flip.clone()
+    flip[..., EXTRA] = torch.where(((sticks.kinds == 0) & which[:, None])[:, :, None, None], root, torch.ones(()))
+    across = torch.where(middle, -1.0, 1.0)
+    bones, attach, features = sticks.bones.clone(), sticks.attach.clone(), sticks.features.clone()
+    bones[..., 0] *= across[..., None]
+    attach[..., 0] *= across
+    features[..., 9] *= across
+    features[..., 20:44:3] *= across[..., None]
+    features[..., :2] = torch.where(which[:, None, None], features[..., [1, 0]], features[..., :2])
+    sign = torch.where(which[:, None], -sticks.sign, sticks.sign)
+    sign = torch.where(sticks.kinds < 3, torch.ones(()), sign)
+    return raw * flip, replace(sticks, bones=bones, attach=attach, features=features, sign=sign)
+
+
+def reproportioned(raw: Tensor, sticks: Sticks, dice: np.random.Generator) -> tuple[Tensor, Sticks]:
+    """Bones longer and shorter, twins and rows of legs alike; in half of the samples."""
+    count = len(raw)
+    some = torch.from_numpy((dice.random(count) < 0.5).astype(np.float32))[:, None, None]
+    factors = torch.from_numpy(np.exp(dice.normal(0, 0.16, (count, 8, STATIONS))).astype(np.float32))
+    factors = 1 + some * (factors - 1)
+    mine = torch.take_along_dim(factors, (sticks.kinds % 8)[..., None].expand(-1, -1, STATIONS), 1)
+    bones = sticks.bones * mine[..., None]
+    sizes = bones.norm(dim=-1)
+    length = torch.where(sticks.kinds >= 3, sizes[..., 1:3].sum(-1).clamp_min(1e-3), sticks.length)
+    features = sticks.features.clone()
+    features[..., 12:20] = sizes.clamp(max=4)
+    features[..., 54] = sizes.sum(-1).clamp(max=4)
+    return raw, replace(sticks, bones=bones, length=length, features=features)
+
+
+def other_rest(raw: Tensor, sticks: Sticks, dice: np.random.Generator) -> tuple[Tensor, Sticks]:
+    """Another rest pose for legs, necks and tails of animals: crouched, stretched, a tail held up.
+
+    With the rest bone b turned by Q to Q b, each turn T becomes T Q^T, and nothing else changes.
+    """
+    count = len(raw)
+    if dice.random() < 0.6:
+        return raw, sticks
+    angles = dice.normal(0, 0.25, (count, 8, STATIONS)) * (dice.random((count, 8, 1)) < 0.5)
+    angles[:, [0, 4, 5, 6, 7]] = 0.0
+    angles[:, 1:3] = angles[:, 1:3, :1]
+    angles[:, :, 0] *= 1.0
+    angles[:, 3, 0] = 0.0
+    person = sticks.body[:, BODY_KINDS.index("person")] > 0
+    angle = torch.from_numpy(angles.astype(np.float32)) * ~person[:, None, None]
+    mine = torch.take_along_dim(angle, (sticks.kinds % 8)[..., None].expand(-1, -1, STATIONS), 1) * sticks.has
+    c, s, o = mine.cos(), mine.sin(), torch.zeros_like(mine)
+    Q = torch.stack([o + 1, o, o, o, c, -s, o, s, c], -1).unflatten(-1, (3, 3))
+    columns = raw[..., : 6 * STATIONS].unflatten(-1, (STATIONS, 2, 3))
+    a, b = columns[..., 0, :], columns[..., 1, :]
+    local = torch.stack([a, b, torch.linalg.cross(a, b)], -1)
+    before = torch.cat([torch.eye(3).expand(*Q.shape[:2], 1, 3, 3), Q[:, :, :-1]], 2)
+    local = before[:, :, None] @ local @ Q.transpose(-1, -2)[:, :, None]
+    turned = torch.cat([local[..., 0], local[..., 1]], -1).flatten(-2)
+    bones = (Q @ sticks.bones[..., None])[..., 0]
+    features = sticks.features.clone()
+    features[..., 20:44] = torch.nn.functional.normalize(bones, dim=-1, eps=1e-6).flatten(-2)
+    return torch.cat([turned, raw[..., EXTRA]], -1), replace(sticks, bones=bones, features=features)
+
+
+def less_told(sticks: Sticks, dice: np.random.Generator) -> Sticks:
+    """Now and then the kind of body, the flesh or the size is not told, and a tail, neck or arm is not there."""
+    count = len(sticks.body)
+    body, features, kinds = sticks.body.clone(), sticks.features.clone(), sticks.kinds.clone()
+    quiet = torch.from_numpy(dice.random(count) < 0.35)
+    body[:, : len(BODY_KINDS)] *= ~quiet[:, None]
+    body[:, -1] += torch.from_numpy(dice.normal(0, 0.1, count).astype(np.float32))
+    bare = torch.from_numpy(dice.random(count) < 0.3)
+    features[..., 52:54] *= ~bare[:, None, None]
+    gone = torch.from_numpy(dice.random((count, 8)) < 0.06)
+    gone[:, [0, 3]] = False
+    mine = torch.take_along_dim(gone, kinds % 8, 1) & (kinds >= 0)
+    if bool((mine.sum(1) < (kinds >= 0).sum(1) - 1).all()):
+        kinds[mine] = -1
+    return replace(sticks, body=body, features=features, kinds=kinds)
+
+
+def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Generator, share: float) -> Known:
+    """What is given of each window: nothing, keys, a beginning, some parts, handles, the root's way."""
+    batch, parts, frames, _ = clean.shape
+    turns, extra = np.zeros((batch, parts, frames), bool), np.zeros((batch, parts, frames), bool)
+    handle = np.zeros((batch, parts, frames), bool)
+    for i in np.flatnonzero(dice.random(batch) < share):
+        way = dice.random()
+        if frames > PATCH and way < 0.35:  # keys
+            at = np.unique(np.concatenate([[0, frames - 1], dice.integers(0, frames, dice.integers(0, 4))]))
+            turns[i][:, at] = extra[i][:, at] = True
+        elif frames > PATCH and way < 0.5:  # a beginning
+            first = dice.integers(1, frames // 2)
+            turns[i, :, :first] = extra[i, :, :first] = True
+        elif way < 0.65:  # some parts
+            some = dice.random(parts) < dice.uniform(0.2, 0.9)
+            turns[i, some] = extra[i, some] = True
+        else:  # handles
+            some = dice.random(parts) < dice.uniform(0.15, 0.9)
+            handle[i, some] = True
+            if frames > PATCH and dice.random() < 0.4:
+                handle[i] &= dice.random(frames)[None] < 0.2
+        if dice.random() < 0.5:  # the root's way
+            extra[i, 0] = True
+    return known_from(
+        clean, places.ends, sticks, torch.from_numpy(turns), torch.from_numpy(extra), torch.from_numpy(handle)
+    )
+
+
+def known_from(clean: Tensor, ends: Tensor, sticks: Sticks, turns: Tensor, extra: Tensor, handle: Tensor) -> Known:
+    """Known values with their marks; between known frames turns are filled in along straight lines."""
+    there = (sticks.kinds >= 0)[:, :, None]
+    turns, extra, handle = turns & there, extra & there, handle & there
+    values = torch.zeros_like(clean)
+    filled = fill_between(clean, turns)
+    any_key = turns.any(-1, keepdim=True)
+    values[..., : EXTRA.start] = torch.where(any_key[..., None], filled[..., : EXTRA.start], 0.0)
+    between = fill_between(clean, extra)
+    values[..., EXTRA] = torch.where(extra.any(-1, keepdim=True)[..., None], between[..., EXTRA], 0.0)
+    marks = torch.zeros(*clean.shape[:3], KNOWN)
+    marks[..., 0], marks[..., 1], marks[..., 2] = turns.float(), extra.float(), any_key.float()
+    marks[..., 3] = handle.float()
+    marks[..., 4:] = ends * handle[..., None]
+    return Known(values, marks)
+
+
+def fill_between(clean: Tensor, known: Tensor) -> Tensor:
+    """Each frame between its two known neighbours in time; held before the first and after the last."""
+    frames = clean.shape[2]
+    at = torch.arange(frames)
+    left = torch.where(known, at, -1).cummax(-1).values
+    right = torch.where(known, at, frames).flip(-1).cummin(-1).values.flip(-1)
+    a = torch.where(left < 0, right, left).clamp(0, frames - 1)
+    b = torch.where(right >= frames, left, right).clamp(0, frames - 1)
+    share = ((at - a) / (b - a).clamp_min(1)).clamp(0, 1)[..., None]
+    first = torch.take_along_dim(clean, a[..., None], 2)
+    second = torch.take_along_dim(clean, b[..., None], 2)
+    return first * (1 - share) + second * share
+
+
+def nothing_known(clean: Tensor) -> Known:
+    """Nothing is given."""
+    return Known(torch.zeros_like(clean), torch.zeros(*clean.shape[:3], KNOWN))
