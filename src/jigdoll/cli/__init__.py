@@ -21,6 +21,7 @@ from jigdoll.cli.memory import (
     memory_list,
 )
 from jigdoll.cli.pose import (
+    pose,
     pose_check,
     pose_draft,
     pose_inbetween,
@@ -99,6 +100,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "batch": batch,
     "memory": memory,
     "library": library,
+    "pose": pose,
     "prior": prior,
     "zoo": zoo,
     "doctor": doctor,

@@ -19,6 +19,10 @@ WeightsFile = Annotated[Path | None, tyro.conf.arg(name="weights", help="Weights
 PICTURES = (".png", ".webp")
 
 
+def pose() -> None:
+    """The pose space: pose sample, solve, inbetween, walk, draft, project, check, train."""
+
+
 def pose_sample(
     file: Positional[str],
     words: Positional[str | None] = None,
