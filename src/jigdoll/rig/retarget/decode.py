@@ -61,13 +61,16 @@ def decode(
     G, root = _world_turns(limb_motion, anatomy, pairs, details)
     if other_build(limb_motion, anatomy, pairs, details):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
+    on_ground: set[str] = set()
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
+        on_ground = {leg.parts.name for leg in standing.legs}
         G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
     if details is not None and details.touches is not None:
         partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        partners = {mine: theirs for mine, theirs in partners.items() if mine not in on_ground}
         G = keep_touches(details.touches, anatomy, G, root, partners)
-    G = push_out(anatomy, G, root, limb_motion.fps)
+    G = push_out(anatomy, G, root, limb_motion.fps, leave=on_ground)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
