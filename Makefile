@@ -6,17 +6,20 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint docs bench test-blender clean
+.PHONY: demo test lint docs package bench test-blender clean
 
-demo: $(VENV)/.core  ## A sentence becomes a character that walks: GLB, BVH, video, contact sheet and report in out/demo.
-	$(BIN)/jigdoll animate "a red fox walks" --out out/demo
+demo: $(VENV)/.core  ## Three characters, three sentences: GLB, BVH, films and reports behind one page, out/demo/index.html.
+	$(BIN)/jigdoll batch examples/demo.csv --out out/demo --runner pool
 
 # Two processes of one thread each; they take tests from each other, so that both end together.
-test: $(VENV)/.dev tests/validator/node_modules lint docs  ## Style, types, layers, the manual, then the whole suite.
+test: $(VENV)/.dev tests/validator/node_modules lint docs package  ## Style, types, layers, manual, wheel, all tests.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 docs: $(VENV)/.docs  ## The manual as web pages in site/; a broken link or reference fails.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+package: $(VENV)/.dev  ## The wheel, built, installed into an empty environment and tried from another folder.
+	$(BIN)/python tools/package.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

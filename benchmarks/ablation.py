@@ -1,8 +1,10 @@
-"""What each part of the recipe brings: AKD's ablations on our prior.
+"""What each part of the recipe from rest brings: AKD's ablations on our prior, and the losses that know gaits.
 
     python benchmarks/ablation.py [--quick] [--json FILE] [--sheet FILE] [--species fox human] [--other-prior NAME]
+        [--losses-only] [--variants "no symmetry"]
 
-Distils the same sentence with one thing changed at a time and judges the clips without any model. The rows follow the
+Distils the same sentence from rest with one thing changed at a time and judges the clips without any model. What a
+draft brings is in `benchmarks/drafts.py`. The rows follow the
 paper: no ground in the picture, no ground loss, one value per frame with and without smoothness, other bases, SDS
 against CSD; and ours: no negative text, sides that need not match, jerks, no foot losses, no prior at all; and both
 with and without the prior, no loss that says which leg goes when.
@@ -22,14 +24,20 @@ from rich.console import Console
 from rich.table import Table
 
 from jigdoll import zoo
+from jigdoll.distill.foot_lock import foot_lock
+from jigdoll.distill.loop import distill
 from jigdoll.distill.options import AnimateOptions, CameraOptions, CurveOptions, GuidanceOptions, LossWeights
+from jigdoll.distill.scene import make_scene
+from jigdoll.distill.trajectory import to_motion
 from jigdoll.errors import JigdollError
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, walk_check
-from jigdoll.pipeline import animate
+from jigdoll.language import read
+from jigdoll.motion import resample
 from jigdoll.prior.open import open_prior
 from jigdoll.prior.pocket.prior import open_pocket
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip, to_uint8
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.types import Motion, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion
 
@@ -54,8 +62,10 @@ VARIANTS = {
     "sds, scale 7.5": AnimateOptions(guidance=GuidanceOptions(form="sds", scale=7.5)),
     "sds, scale 100": AnimateOptions(guidance=GuidanceOptions(form="sds", scale=100.0)),
     "no negative text": AnimateOptions(guidance=GuidanceOptions(negative_prompt="")),
-    "no symmetry": AnimateOptions(losses=LossWeights(symmetry=0.0)),
-    "no loss for jerks": AnimateOptions(losses=LossWeights(jerk=0.0)),
+    **{
+        f"no {name.replace('_', ' ')}": AnimateOptions(losses=LossWeights(**{name: 0.0}))
+        for name in ("symmetry", "alternation", "swing_height", "support", "momentum", "jerk", "leg_length", "root")
+    },
     "no foot losses": AnimateOptions(losses=NO_FEET),
     "no prior": AnimateOptions(guidance=NO_PRIOR),
     "no loss for the legs' order": AnimateOptions(losses=NO_ORDER),
@@ -73,6 +83,10 @@ class Options:
     sheet: Path | None = None
     species: tuple[str, ...] = ("fox",)
     other_prior: str | None = None
+    variants: tuple[str, ...] = ()
+    """All by default."""
+    losses_only: bool = False
+    """Every row without the prior: seconds instead of minutes."""
     weights: Path | None = None
     """Of another pocket prior than the shipped one."""
     seed: int = 0
@@ -104,8 +118,18 @@ def run(variant: str, settings: AnimateOptions, name: str, options: Options) -> 
         settings = replace(settings, iterations=10, refine_steps=30)
     other = variant == "another prior"
     prior = open_prior(options.other_prior or "") if other else open_pocket(options.weights)
-    prompt = f"a {name.replace('_', ' ')} walks"
-    motion = animate(asset, prompt, prior=prior, settings=settings, seed=options.seed).motion
+    words, unwanted = prior.texts(read(f"a {name.replace('_', ' ')} walks"))
+    guidance = settings.guidance
+    if guidance.negative_prompt is None:
+        guidance = replace(guidance, negative_prompt=unwanted)
+    if options.losses_only:
+        guidance = replace(guidance, form="csd", scale=0.0)
+    settings = replace(settings, seed=options.seed, guidance=guidance)
+    anatomy = anatomy_of(asset)
+    made = distill(make_scene(anatomy, words, prior, settings))
+    smooth = made.trajectory.basis != "frames"
+    motion = to_motion(made.trajectory, made.theta, fps=24.0) if smooth else resample(made.motion, 24.0)
+    motion = foot_lock(anatomy, motion)
     seconds = time.process_time() - start
     reference, verdict = judge(asset, reference_motion(asset, "walk", seconds=2.0, fps=24.0)), judge(asset, motion)
     legs, truth = ([pair for pair in v.pairs if pair.kind == "leg"] for v in (verdict, reference))
@@ -163,7 +187,9 @@ def main(options: Options) -> None:
     variants = dict(VARIANTS)
     if options.other_prior:
         variants["another prior"] = AnimateOptions()
-    if options.quick:
+    if options.variants:
+        variants = {name: variants[name] for name in options.variants}
+    elif options.quick:
         variants = {name: variants[name] for name in ("the recipe", "no foot losses", "no prior")}
     rows, pictures = [], []
     for name in options.species:

@@ -20,7 +20,7 @@ import torch
 import tyro
 from numpy import ndarray
 
-from jigdoll.asset.load import find_clip, load, load_clips
+from jigdoll.corpus import takes
 from jigdoll.math.rotations import (
     matrix_to_quaternion,
     quaternion_inverse,
@@ -30,11 +30,10 @@ from jigdoll.math.rotations import (
     rotvec_to_quaternion,
 )
 from jigdoll.memory.codes import Codec, open_codec, pack
-from jigdoll.memory.train_codes import is_far, read_table, segments_of
-from jigdoll.rig.anatomy import Anatomy, anatomy_of
-from jigdoll.rig.reparent import reparent, to_reparented
+from jigdoll.memory.train_codes import segments_of
+from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget import decode, encode
-from jigdoll.types import Motion, RiggedAsset
+from jigdoll.types import Motion
 
 SLOW, FAST = 60.0, 300.0
 """Bones that turn slower, or faster [degrees / s]."""
@@ -53,36 +52,19 @@ def main(options: Options) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     codec, rows = open_codec(), []
-    for i, (split, label, action, asset, motion) in enumerate(unseen_clips(options.corpus)):
+    for i, take in enumerate(takes(options.corpus, ("near", "far"), mixed=True)):
         if options.quick and i % 10:
             continue
-        rows += [{"split": split, "clip": label, "action": action, **row} for row in measure(codec, asset, motion)]
+        facts = {"split": take.split, "clip": f"{take.source}: {take.text}", "action": take.action}
+        rows += [facts | row for row in measure(codec, take.anatomy, take.joints)]
     table = summary(rows)
     sys.stdout.write(json.dumps(table) + "\n" if options.json else text_of(table))
 
 
-def unseen_clips(corpus: Path) -> Iterator[tuple[str, str, str, RiggedAsset, Motion]]:
-    """Split, label, action, character and clip of all that training left out."""
-    actions = {(row["path"], row["clip"]): row["action"] for row in read_table(corpus / "clips.tsv")}
-    for row in read_table(corpus / "sources.tsv"):
-        if row["split"] in ("near", "far") and row["kind"] == "character":
-            asset = load(corpus / row["path"])
-            for name, motion in asset.clips.items():
-                label = f"{Path(row['path']).stem}:{name}"
-                yield row["split"], label, actions.get((row["path"], name), "?"), asset, motion
-    for row in read_table(corpus / "motion/cmu/index.tsv"):
-        if is_far(row["clip"]):
-            asset = load_clips(f"{corpus / 'motion/cmu' / row['zip']}:{row['clip']}")
-            yield "far", f"CMU {row['clip']}", row["action"], asset, find_clip(asset)
-
-
-def measure(codec: Codec, asset: RiggedAsset, motion: Motion) -> Iterator[dict]:
+def measure(codec: Codec, anatomy: Anatomy, truth: Motion) -> Iterator[dict]:
     """Degrees per bone of each segment of a clip, with and without codes."""
-    if len(motion) < 2:
+    if len(truth) < 2:
         return
-    working = reparent(asset)
-    anatomy = anatomy_of(working.asset)
-    truth = to_reparented(working, motion)
     whole, start = encode(anatomy, truth, travel=False), 0
     aside = heading_between(decode(whole, anatomy, lock=False), truth, anatomy)
     for segment in segments_of(whole, 4.0):
@@ -96,7 +78,7 @@ def measure(codec: Codec, asset: RiggedAsset, motion: Motion) -> Iterator[dict]:
         true = truth.pose.rotations[frames]
         plain = degrees(true, turned(decode(segment, anatomy, lock=False), aside, anatomy))
         coded = degrees(true, turned(decode(again, anatomy, lock=False), aside, anatomy))
-        speed = degrees(true[1:], true[:-1]) * motion.fps
+        speed = degrees(true[1:], true[:-1]) * truth.fps
         speed = np.concatenate([speed, speed[-1:]])
         kept = {name: joints for name, joints in groups(anatomy).items() if joints}
         told = sorted({joint for joints in kept.values() for joint in joints})

@@ -95,8 +95,6 @@ MORE: dict[str, tuple[str, ...]] = {
     Q + "fish_pack/Dolphin.glb": ("Swim",),
     Q + "easy_enemies_pack/Snake.glb": ("Snake_Walk",),
 }
-AIRBORNE = ("fly", "flying", "flap", "swim")
-"""Clips whose names have one of these words are simulated without ground."""
 console = Console()
 
 
@@ -117,6 +115,8 @@ class Options:
     """Longer clips are cut."""
     shuffle: bool = False
     """In an order of chance, the same every time: for runs that will not come to the end."""
+    part: tuple[int, int] = (0, 1)
+    """Every n-th clip from the i-th one on, as i n: for several processes, each with its own --json."""
     only: str = ""
     """Only clips whose file or name holds this."""
     json: Path | None = None
@@ -145,14 +145,13 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     name = next(name for name in asset.clips if name.split("|")[-1] == clip)
     ready = prepare(asset)
     motion = first_frames(resample(ready.clip(asset.clips[name]), 24.0), round(24 * options.seconds) + 1)
-    ground = not any(word in clip.lower() for word in AIRBORNE)
     begin, answered = time.process_time(), []
 
     def progress(fraction: float, what: str) -> None:
         if " % off; " in what and not answered:
             answered.append(time.process_time() - begin)
 
-    config = TrackConfig(iterations=0 if options.engine == "mujoco" else options.iterations, ground=ground)
+    config = ready.config(TrackConfig(iterations=0 if options.engine == "mujoco" else options.iterations), motion)
     robust = None if options.engine == "newton" else MujocoEngine
     done = track(ready.asset, motion, NewtonEngine, config, bodies=ready.bodies, make_robust=robust, progress=progress)
     seconds = time.process_time() - begin
@@ -166,7 +165,7 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     return {
         "finite": finite,
         "error": done.error,
-        "fell": ground and after.fell and not before.fell,
+        "fell": config.ground and after.fell and not before.fell,
         "penetration": verdict.penetration,
         "skate": verdict.skate_ratio,
         "slide_before": sliding(done.bodies, ready.asset, done.reference),
@@ -235,7 +234,10 @@ def summary(rows: list[dict[str, Any]]) -> None:
         if values:
             table.add_row(f"median {key}", f"{statistics.median(values):.3f}")
     table.add_row("by gradients", f"{sum(row['path'] == 'gradients' for row in held) / len(held):.1%}")
-    table.add_row("without a hand", f"{sum(row['hand'] == 0 for row in held) / len(held):.1%}")
+    table.add_row("without a hand that pulls", f"{sum(row['hand'] == 0 for row in held) / len(held):.1%}")
+    table.add_row(
+        "without any help", f"{sum(row['hand'] == 0 and row['upright'] == 0 for row in held) / len(held):.1%}"
+    )
     console.print(table)
     for row in rows:
         if not row.get("finite") or row["fell"] or row["error"] > 0.08:
@@ -259,7 +261,8 @@ def main(options: Options) -> None:
     pairs = [pair for pair in chosen() if options.only in " ".join(pair)]
     if options.shuffle:
         random.Random(0).shuffle(pairs)
-    for path, clip in pairs[: options.clips]:
+    first, step = options.part
+    for path, clip in pairs[first::step][: options.clips]:
         what = f"{Path(path).stem} {clip}"
         if what in done:
             continue

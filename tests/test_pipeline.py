@@ -16,9 +16,12 @@ from jigdoll import pipeline
 from jigdoll.asset.load import load, load_motion
 from jigdoll.cli import main
 from jigdoll.cli.animate import options_of, who_and_what
+from jigdoll.directions import DirectionOptions
+from jigdoll.distill.finish import at_most
+from jigdoll.distill.finish import preference as preference_of
 from jigdoll.distill.options import AnimateOptions, CameraOptions, GuidanceOptions, LossWeights
 from jigdoll.distill.scene import Scene, make_scene
-from jigdoll.errors import JigdollError, MissingExtra, RepairWarning
+from jigdoll.errors import JigdollError, MissingExtra, PromptWarning, RepairWarning
 from jigdoll.formats.joints import free_skeleton
 from jigdoll.judge import Verdict, judge
 from jigdoll.physics import track as tracking
@@ -77,6 +80,11 @@ QUICK = AnimateOptions(
 )
 
 
+def from_rest(*words: object, **options: object) -> pipeline.Animation:
+    """Distilled without a draft, and nothing swings after the body."""
+    return pipeline.animate(*words, draft="none", directions=DirectionOptions(stiff=True), **options)
+
+
 @pytest.fixture(scope="module")
 def ant() -> RiggedAsset:
     return character_from_text("an ant", coarse=True)
@@ -85,7 +93,7 @@ def ant() -> RiggedAsset:
 @pytest.fixture(scope="module")
 def done(ant: RiggedAsset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pipeline.Animation]:
     out = tmp_path_factory.mktemp("run") / "ant"
-    return out, pipeline.animate(ant, "an ant walks", out=out, prior=StandIn(), settings=QUICK, fps=12.0)
+    return out, from_rest(ant, "an ant walks", out=out, prior=StandIn(), settings=QUICK, fps=12.0)
 
 
 def test_everything_that_people_open_is_written(done: tuple[Path, pipeline.Animation], ant: RiggedAsset) -> None:
@@ -112,7 +120,7 @@ def test_everything_that_people_open_is_written(done: tuple[Path, pipeline.Anima
 def test_the_same_call_again_takes_what_is_there(done: tuple[Path, pipeline.Animation], ant: RiggedAsset) -> None:
     out, made = done
     told: list[str] = []
-    again = pipeline.animate(
+    again = from_rest(
         ant,
         "an ant walks",
         out=out,
@@ -136,10 +144,10 @@ def test_a_run_that_was_killed_ends_in_the_same_motion(
             raise Killed
 
     with pytest.raises(Killed):
-        pipeline.animate(ant, "an ant walks", out=tmp_path, prior=StandIn(), settings=QUICK, fps=12.0, progress=kill)
+        from_rest(ant, "an ant walks", out=tmp_path, prior=StandIn(), settings=QUICK, fps=12.0, progress=kill)
     assert (tmp_path / "checkpoint.npz").exists() and not (tmp_path / "motion.glb").exists()
     told: list[str] = []
-    made = pipeline.animate(
+    made = from_rest(
         ant,
         "an ant walks",
         out=tmp_path,
@@ -167,7 +175,7 @@ def test_a_folder_of_another_run_is_refused(
 ) -> None:
     asked = {"prompt": "an ant walks", "fps": 12.0, "prior": StandIn(), "settings": QUICK, **changes}
     with pytest.raises(JigdollError, match=f"belongs to another run: {point}"):
-        pipeline.animate(ant, out=done[0], **asked)
+        from_rest(ant, out=done[0], **asked)
 
 
 def test_the_best_of_several_tries_is_kept_and_what_is_scored_is_what_ships(
@@ -186,13 +194,13 @@ def test_the_best_of_several_tries_is_kept_and_what_is_scored_is_what_ships(
     monkeypatch.setattr(pipeline, "make_scene", counted)
     monkeypatch.setattr(pipeline, "judge", watched)
     quick = replace(QUICK, iterations=2)
-    made = pipeline.animate(ant, "an ant walks", prior=StandIn(), settings=quick, tries=3, fps=12.0)
+    made = from_rest(ant, "an ant walks", prior=StandIn(), settings=quick, tries=3, fps=12.0)
     assert len(made.distilled.scores) == 3 and made.distilled.score == max(made.distilled.scores)
     assert made.files == {} and len(scenes) == 1
     best = made.distilled.scores.index(made.distilled.score)
     torch.testing.assert_close(judged[best].pose.rotations, made.motion.pose.rotations, rtol=0, atol=1e-6)
     assert len(judged) == 4 and all(motion.fps == 12.0 for motion in judged)
-    expected = pipeline.quality(judge(ant, judged[best])) + pipeline.PREFERENCE * pipeline.preference(
+    expected = pipeline.quality(judge(ant, judged[best])) + pipeline.PREFERENCE * preference_of(
         scenes[0], judged[best]
     )
     assert made.distilled.score == pytest.approx(expected)
@@ -208,7 +216,7 @@ def test_the_film_is_encoded_once(
     monkeypatch.setattr(
         video, "write", lambda path, *rest, **more: (written.append(path), write(path, *rest, **more))[1]
     )
-    made = pipeline.animate(ant, "an ant walks", out=done[0], prior=StandIn(), settings=QUICK, fps=12.0)
+    made = from_rest(ant, "an ant walks", out=done[0], prior=StandIn(), settings=QUICK, fps=12.0)
     assert written == [done[0] / "motion.mp4"]
     film = base64.b64encode(made.files["mp4"].read_bytes()).decode()
     assert film in made.files["report"].read_text()
@@ -231,7 +239,7 @@ def test_the_prior_prefers_what_its_texts_say(ant: RiggedAsset, done: tuple[Path
 
     def preference(negative: str) -> float:
         options = replace(QUICK, guidance=GuidanceOptions(negative_prompt=negative))
-        return pipeline.preference(make_scene(anatomy_of(ant), "an ant walks", StandIn(), options), motion)
+        return preference_of(make_scene(anatomy_of(ant), "an ant walks", StandIn(), options), motion)
 
     assert preference("x") < 0 < preference(40 * "x")
     assert preference("y" * 12) == 0
@@ -242,7 +250,7 @@ def test_the_clip_is_added_to_the_artists_file(assets_dir: Path, tmp_path: Path)
     quick = replace(QUICK, iterations=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RepairWarning)  # its unit is a centimetre
-        made = pipeline.animate(original, "a fox runs", out=tmp_path / "fox", prior=StandIn(), settings=quick, fps=6.0)
+        made = from_rest(original, "a fox runs", out=tmp_path / "fox", prior=StandIn(), settings=quick, fps=6.0)
         before, after = load(original), load(made.files["glb"])
     assert list(after.clips) == [*before.clips, "a fox runs"]
     assert after.skeleton.names == before.skeleton.names
@@ -266,7 +274,7 @@ def test_physics_has_the_last_word(
 ) -> None:
     told: list[tuple[float, str]] = []
     ask = {"out": done[0], "prior": StandIn(), "settings": QUICK, "fps": 12.0}
-    made = pipeline.animate(
+    made = from_rest(
         ant, "an ant walks", physics=True, progress=lambda share, what: told.append((share, what)), **ask
     )
     # The bodies come near to the clip, but they are not the clip; and the bar goes on while they are simulated.
@@ -300,21 +308,21 @@ def test_another_clip_in_the_same_folder_is_performed_anew(
 def test_physics_without_its_extra_is_refused_at_once(ant: RiggedAsset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="physics"):
-        pipeline.animate(ant, "an ant walks", physics=True, prior=StandIn(), settings=QUICK, fps=12.0)
+        from_rest(ant, "an ant walks", physics=True, prior=StandIn(), settings=QUICK, fps=12.0)
 
 
 def test_a_clip_is_as_short_as_it_was_asked_for(ant: RiggedAsset) -> None:
     quick = replace(QUICK, iterations=1)
-    made = pipeline.animate(ant, "an ant walks", prior=StandIn(), settings=quick, seconds=0.5, fps=12.0)
+    made = from_rest(ant, "an ant walks", prior=StandIn(), settings=quick, seconds=0.5, fps=12.0)
     assert len(made.motion) == 7 and made.motion.seconds == pytest.approx(0.5)
     assert made.verdict.frames == 7
-    with pytest.warns(pipeline.PromptWarning, match=r"a loop of 0\.5 s was asked for and 0\.83 s are made"):
-        whole = pipeline.at_most(replace(made.motion, fps=7.2), 0.5, loop=True)
+    with pytest.warns(PromptWarning, match=r"a loop of 0\.5 s was asked for and 0\.83 s are made"):
+        whole = at_most(replace(made.motion, fps=7.2), 0.5, loop=True)
     assert len(whole) == 7
 
 
 def test_a_loop_ends_as_it_begins(ant: RiggedAsset) -> None:
-    made = pipeline.animate(
+    made = from_rest(
         ant, "an ant walks", prior=StandIn(), settings=replace(QUICK, iterations=2), loop=True, fps=30.0
     )
     pose = made.motion.pose
@@ -343,8 +351,8 @@ def test_the_words_make_the_character_and_what_is_not_obeyed_is_said(monkeypatch
     def coarse(prompt: str, *, seed: int = 0) -> RiggedAsset:
         return character_from_text(prompt, seed=seed, coarse=True)
 
-    with pytest.warns(pipeline.PromptWarning, match="'swims' \\(swim\\) is not an action"):
-        made = pipeline.animate(
+    with pytest.warns(PromptWarning, match="'swims' \\(swim\\) is not an action"):
+        made = from_rest(
             None, "a spider swims and walks", prior="pocket", settings=quick, make_character=coarse, anyway=True
         )
     assert made.asset.name == "spider"
@@ -358,7 +366,7 @@ def test_an_action_that_was_never_learned_is_refused_before_any_work_is_done(
     monkeypatch.setattr(pipeline, "open_prior", lambda prior, **_: Trained())
     monkeypatch.setattr(pipeline, "open_character", lambda *_, **__: pytest.fail("work was begun"))
     with pytest.raises(JigdollError, match=r"--anyway \(anyway=True\)") as refused:
-        pipeline.animate("zoo:fox", words, prior="pocket")
+        from_rest("zoo:fox", words, prior="pocket")
     hint = {"a fox sits": "nearest: idle", "a fox attacks": "nearest: punch"}.get(words, "walk|idle")
     assert any(part in str(refused.value) for part in hint.split("|"))
 

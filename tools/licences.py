@@ -93,8 +93,9 @@ def page(rows: list[Package]) -> str:
     table = "\n".join(f"| {row.name} | {row.version} | {row.licence} | {row.use} |" for row in rows)
     return f"""# Licences
 
-jigdoll is under Apache-2.0. This is what it installs; `python tools/licences.py` writes this page from what the packages
-say of themselves, and a test fails on a licence that is not on the list in that file: none binds a program that uses it.
+jigdoll is under Apache-2.0. This is what it installs. `python tools/licences.py` writes this page from what the
+packages say of themselves, and a test fails on a licence that is not on the list in that file: none binds a program
+that uses it.
 
 Two things that no metadata says: `imageio-ffmpeg` (BSD) brings a program, ffmpeg, under the GPL 3; jigdoll starts it as
 a process of its own and links nothing of it. The CUDA build of torch (see [installation](install.md)) brings NVIDIA's

@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -31,6 +32,8 @@ from jigdoll.types import Job, Outcome
 
 TELL_EVERY = 500
 """Messages about progress that the board takes a second without falling behind; more jobs speak less often."""
+KNOCK_SECONDS = 5.0
+"""How long a cluster may take to answer at its address."""
 STORE_BYTES = 512 * 1024**2
 """Of the object store that is made on one machine; a cluster has its own."""
 
@@ -263,7 +266,7 @@ def _perform(text: str, board: Any, *refs: list[Any]) -> tuple[str, dict[str, An
     local = replace(
         job,
         options={name: _moved(value, moved) for name, value in job.options.items()},
-        folder=here / "jobs" / job.mark if remote else job.folder,
+        folder=here / "jobs" / f"{job.name}-{job.mark}" if remote else job.folder,
     )
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
     if visible not in _pools:
@@ -329,18 +332,32 @@ def _start(address: str | None, workers: int | None) -> Any:
     """Ray, joined to a cluster or with one made here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as the pool: a job is what the machine is asked for
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     if address is None:
         options |= {"num_cpus": workers or os.cpu_count(), "object_store_memory": STORE_BYTES}
     else:
+        _knock(address)
         options = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     try:
         ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise JigdollError(f"Ray cannot be reached at {address or 'this machine'} ({_first_line(error)})") from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """Refuse at once an address where nobody listens; Ray itself would try for minutes."""
+    host, sign, port = address.removeprefix("ray://").rpartition(":")
+    if sign and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise JigdollError(
+                f"Ray cannot be reached at {address} ({error}); start it with: ray start --head"
+            ) from error
 
 
 def _first_line(error: Exception) -> str:

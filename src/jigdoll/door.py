@@ -15,6 +15,7 @@ from jigdoll.character import Formula, open_character, open_foreign, open_motion
 from jigdoll.errors import JigdollError
 from jigdoll.export import ExportOptions
 from jigdoll.export import save as write
+from jigdoll.judge.grade import grade_clip
 from jigdoll.judge.verdict import Verdict
 from jigdoll.judge.verdict import judge as measure
 from jigdoll.motion import resample
@@ -178,11 +179,12 @@ def track(
     compile_kernels(lambda what: progress(0.0, what))
     saved = None if checkpoint is None else Path(checkpoint)
     ready = prepare(asset, keep=config.loose)
+    own = ready.clip(motion)
     done = follow(
         ready.asset,
-        ready.clip(motion),
+        own,
         NewtonEngine,
-        config,
+        ready.config(config, own),
         bodies=ready.bodies,
         make_robust=MujocoEngine,
         checkpoint=saved,
@@ -196,16 +198,18 @@ def judge(
     clip: Clip,
     *,
     against: Clip | None = None,
+    asked: str | None = None,
     physics: bool = False,
     fps: float = 24.0,
     seconds: float = 2.0,
 ) -> Verdict:
-    """Measure a clip without any model: feet, ground, gait, jerk, loop, limits.
+    """Measure a clip: feet, ground, gait, jerk, loop, limits; and how natural it looks, where something was asked.
 
     Args:
         character: Who moves.
         clip: The clip to measure.
         against: Another clip to show beside it.
+        asked: What it is meant to show, in words: then `natural` says how natural it looks and what is wrong with it.
         physics: Measure as well what forces it would need, and whether a floor could give them.
         fps: Frames per second of gaits and of motion in files.
         seconds: Length of a gait.
@@ -215,7 +219,8 @@ def judge(
         raise JigdollError(f"{asset.name}: there is no skeleton, so nothing moves; jigdoll.rig gives it one")
     motion = open_motion(asset, clip, fps=fps, seconds=seconds)
     reference = None if against is None else open_motion(asset, against, fps=fps, seconds=seconds)
-    return measure(asset, motion, reference=reference, bodies=bodies_of(asset) if physics else None)
+    verdict = measure(asset, motion, reference=reference, bodies=bodies_of(asset) if physics else None)
+    return verdict if asked is None else grade_clip(verdict, asset, motion, asked)
 
 
 def render(

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jigdoll.asset.axes import AxisHints
-from jigdoll.candidates import Candidate, choose, from_memory
-from jigdoll.character import ZOO, body_mark, open_character, open_motion, rigged
+from jigdoll.candidates import Candidate, DraftSource, Makers, Performer, choose, make_candidates
+from jigdoll.character import ZOO, body_mark, open_character, rigged
 from jigdoll.checkpoint import fingerprint
-from jigdoll.directions import DirectionOptions, read_path, split_frame
+from jigdoll.directions import DirectionOptions
 from jigdoll.distill.config import DistillPlan
 from jigdoll.distill.finish import at_most, finished, preference
 from jigdoll.distill.loop import Distilled, StepReport, distill
@@ -23,28 +23,19 @@ from jigdoll.errors import JigdollError, MissingExtra, PromptWarning
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.grade import graded
-from jigdoll.kinematics import rest_pose
 from jigdoll.language import explain, read, require_actions
-from jigdoll.language.encoder import open_encoder
-from jigdoll.memory.draft import Directions
-from jigdoll.memory.segments import open_memory
-from jigdoll.motion import check_rate, close_loop, slice_motion
+from jigdoll.motion import check_rate, close_loop
 from jigdoll.physics.prepare import Prepared, sized
 from jigdoll.prior.open import open_prior
-from jigdoll.protocols import Progress, TextTo3D, VideoPrior, part, quiet
+from jigdoll.protocols import PoseModel, Progress, TextTo3D, VideoPrior, part, quiet
 from jigdoll.results import write_candidates, write_results
-from jigdoll.rig.anatomy import Anatomy, anatomy_of
-from jigdoll.rig.reparent import Reparented, reparent, to_original, to_reparented
-from jigdoll.rig.retarget.limb_motion import LimbMotion, encode
+from jigdoll.rig.anatomy import anatomy_of
+from jigdoll.rig.reparent import reparent, to_original
 from jigdoll.rig.spring_bones import follow_through
 from jigdoll.runs import ProgressFile, Run, open_run
 from jigdoll.types import Motion, Request, RiggedAsset
 from jigdoll.zoo.from_text import character_from_text
 
-DraftSource = Literal["auto", "memory", "none"]
-"""Where a motion begins: real motion where it is known and at rest where not, real motion, or the rest pose."""
-DRAFTS = 3
-"""Drafts to choose from, where nobody says how many."""
 _FREE = ("tries", "fps", "physics", "checkpoint_seconds", "preview_seconds", "device", "offload", "vae_frames")
 """What may change when a run is taken up again: the distillation is the same."""
 PREVIEW_SHARE = 0.02
@@ -69,21 +60,13 @@ class Animation:
     """What was written: glb, bvh, mp4, sheet, report, metrics."""
 
 
-@dataclass(frozen=True, eq=False)
-class Performer:
-    """Whom a sentence is shown on: the artist's rig, its working copy and its measures."""
-
-    asset: RiggedAsset
-    reparented: Reparented
-    anatomy: Anatomy
-
-
 def animate(
     character: str | Path | RiggedAsset | None,
     prompt: str,
     *,
     out: str | Path | None = None,
     draft: DraftSource = "auto",
+    pose_model: PoseModel | None = None,
     prior: str | VideoPrior | None = None,
     device: str | None = None,
     offload: bool = False,
@@ -106,8 +89,9 @@ def animate(
 
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
     again goes on where it was stopped. Real motion is found by the words and put on the body, in seconds; the most
-    natural of several drafts is kept. With a `prior` (pocket, which is built in, the name of a large video model, or
-    yours) the draft is then distilled; with the draft "none" distillation begins at rest, as in the paper.
+    natural of several drafts is kept. A `pose_model` drafts what no real motion is known for. With a `prior` (pocket,
+    which is built in, the name of a large video model, or yours) the draft is then distilled; with the draft "none"
+    distillation begins at rest, as in the paper.
     A large prior takes a `device` such as cuda, and less memory by `offload` and `vae_frames` (`prior.open`).
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
@@ -119,6 +103,8 @@ def animate(
     check_rate(fps)
     if physics:
         check_physics()
+    if draft == "pose" and pose_model is None:
+        raise JigdollError("a draft from the pose space needs a pose model (pose_model=...)")
     if draft == "none" and prior is None:
         raise JigdollError(
             "without a draft somebody must make the motion: name a prior to distil from (--prior pocket)"
@@ -128,6 +114,8 @@ def animate(
     gpu = {"device": device, "offload": offload, "vae_frames": vae_frames}
     video_prior = None if prior is None else open_prior(prior, **gpu)
     asked = read(prompt)
+    if draft == "none":
+        _refuse_unlearned(asked, video_prior, anyway=anyway)
     progress(0.0, "opening the character")
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=part(progress, 0.0, 0.1))
@@ -138,23 +126,15 @@ def animate(
     who = Performer(asset, reparented, anatomy_of(reparented.asset))
     ready = sized(who.anatomy) if physics else None  # refuses now what has no flesh
     with _folder(out, request) as run:
-        candidates = _drafts(
-            who, asked, options, directions, draft, video_prior, fps=fps, progress=part(progress, 0.1, 0.3)
-        )
-        _say_what_is_missed(asked, candidates, video_prior, anyway=anyway)
+        drafting, working = part(progress, 0.1, 0.3), part(progress, 0.3, 0.4 if physics else 0.7)
+        makers = Makers(draft, pose_model, video_prior)
+        candidates = make_candidates(who, asked, options, directions, makers, fps=fps, progress=drafting)
+        if draft == "auto" and not candidates:
+            _refuse_unlearned(asked, video_prior, anyway=anyway)
         best = candidates[choose(candidates)] if candidates else None
         distilled = None
         if video_prior is not None:
-            motion, distilled = _distilled(
-                who,
-                asked,
-                best,
-                video_prior,
-                options,
-                fps=fps,
-                run=run,
-                progress=part(progress, 0.3, 0.4 if physics else 0.7),
-            )
+            motion, distilled = _distilled(who, asked, best, video_prior, options, fps=fps, run=run, progress=working)
         else:
             assert best is not None
             motion = best.motion
@@ -173,62 +153,11 @@ def animate(
     return Animation(asset, shown, prompt, verdict, tuple(candidates), distilled, files)
 
 
-def _drafts(
-    who: Performer,
-    asked: Request,
-    options: AnimateOptions,
-    wishes: DirectionOptions,
-    source: DraftSource,
-    prior: VideoPrior | None,
-    *,
-    fps: float,
-    progress: Progress,
-) -> list[Candidate]:
-    """Real motion for the sentence, in several ways; none where distillation begins at rest."""
-    if source == "none":
-        return []
-    count = max(options.tries, DRAFTS)
-    first = Directions(
-        seconds=options.seconds,
-        fps=fps,
-        loop=options.loop,
-        speed=wishes.speed,
-        path=None if wishes.path is None else read_path(wishes.path),
-        start=None if wishes.start is None else _pose_of(who, wishes.start, fps, last=True),
-        end=None if wishes.end is None else _pose_of(who, wishes.end, fps, last=False),
-        in_place=wishes.in_place,
-    )
-    every = [replace(first, seed=options.seed * count + i) for i in range(count)]
-    try:
-        return from_memory(open_memory(), asked, who.anatomy, open_encoder(), every, progress=progress)
-    except JigdollError:
-        if source == "auto" and prior is not None:
-            return []  # what is not known is distilled from rest
-        raise
-
-
-def _pose_of(who: Performer, word: str, fps: float, *, last: bool) -> LimbMotion:
-    """The clip that a draft goes on from (up to a frame of it) or leads into (from a frame of it on)."""
-    name, frame = split_frame(word)
-    if name == "rest":
-        motion = Motion(rest_pose(who.asset.skeleton, frames=2), fps, "rest")
-    else:
-        motion = open_motion(who.asset, name, fps=fps)
-    if frame is not None and not -len(motion) <= frame < len(motion):
-        raise JigdollError(f"{word!r}: the clip has {len(motion)} frames, numbered from 0")
-    at = (len(motion) - 1 if last else 0) if frame is None else frame % len(motion)
-    chosen = slice(0, at + 1) if last else slice(at, len(motion))
-    return encode(who.anatomy, to_reparented(who.reparented, slice_motion(motion, chosen)), travel=False)
-
-
-def _say_what_is_missed(
-    asked: Request, candidates: Sequence[Candidate], prior: VideoPrior | None, *, anyway: bool
-) -> None:
-    """Warn of words that are not obeyed; refuse what can only be distilled and was never learned."""
-    able = None if prior is None or candidates else prior.defaults.actions
+def _refuse_unlearned(asked: Request, prior: VideoPrior | None, *, anyway: bool) -> None:
+    """Refuse what has to be distilled from rest and was never learned; warn of words that are not obeyed."""
+    able = None if prior is None else prior.defaults.actions
     require_actions(asked, able, anyway=anyway)
-    notes = [explain(asked, able), *dict.fromkeys(note for each in candidates for note in each.notes)]
-    for note in filter(None, notes):
+    if able is not None and (note := explain(asked, able)):
         warnings.warn(f"{asked.prompt!r}: {note}", PromptWarning, stacklevel=3)
 
 
@@ -289,15 +218,17 @@ def performed(ready: Prepared, motion: Motion, *, loop: bool, run: Run | None, p
     """The nearest motion that simulated bodies can perform."""
     from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
-    from jigdoll.physics.track import track
+    from jigdoll.physics.track import TrackConfig, track
 
     compile_kernels(lambda what: progress(0.0, what))
     # Named by the clip's content: of other tries another one may be the best.
     saved = run.path(f"tracking-{fingerprint(motion.pose, motion.fps)[:12]}.npz") if run else None
+    own = ready.clip(motion)
     done = track(
         ready.asset,
-        ready.clip(motion),
+        own,
         NewtonEngine,
+        ready.config(TrackConfig(), own),
         bodies=ready.bodies,
         make_robust=MujocoEngine,
         checkpoint=saved,

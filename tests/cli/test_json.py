@@ -1,13 +1,18 @@
 """With --json every verb prints one JSON object that strict readers take, and nothing else."""
 
+import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jigdoll import cli
 from jigdoll.cli import GROUPS, VERBS
 from stand_ins import jigdoll
+
+SWITCH = r"(?<![\w-])--[a-z][a-z-]*(?:\.[a-z-]+)?"
 
 
 def answer(*words: object) -> dict[str, Any]:
@@ -117,3 +122,24 @@ def test_read_and_retarget(fox: Path, tmp_path: Path) -> None:
     out = tmp_path / "dog.bvh"
     moved = answer("retarget", fox, "zoo:dog", "--out", out)
     assert moved["clip"] == "walk" and moved["files"] == [str(out)]
+
+
+def test_every_switch_that_an_error_recommends_is_one_of_some_verb() -> None:
+    sources = Path(cli.__file__).parents[1]
+    scripts = ("train", "dataset", "videophy")  # run by themselves, with switches of their own
+    recommended: dict[str, str] = {}
+    for path in sorted(sources.rglob("*.py")):
+        if path.stem.startswith(scripts) or path.name == "page.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise | ast.Call) and "Error" in ast.unparse(node)[:60]:
+                words = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+                found = [
+                    switch for word in words for switch in re.findall(SWITCH, re.sub(r"ray start [^;,)]*", "", word))
+                ]
+                recommended |= dict.fromkeys(found, path.name)
+    assert len(recommended) > 5
+    verbs = [(name,) for name in VERBS if name not in GROUPS]
+    verbs += [(group, name) for group, names in GROUPS.items() for name in names]
+    known = {switch for verb in verbs for switch in re.findall(SWITCH, jigdoll(*verb, "--help").stdout)}
+    assert {word: at for word, at in recommended.items() if word not in known} == {}

@@ -21,11 +21,12 @@ from jigdoll.kinematics import forward
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, quaternion_to_rotvec
 from jigdoll.motion import close_loop, slice_motion
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
+from jigdoll.rig.limits import compound_angles
 from jigdoll.types import Motion, Pose
 from jigdoll.zoo.gaits import reference_clip
 
 FEW = AnimateOptions(iterations=3, refine_steps=2, cameras=CameraOptions(views=1, splats=150))
-GAITS = ("support", "swing_height", "alternation", "foot_lift", "symmetry", "jerk", "momentum", "leg_length", "root")
+GAITS = ("support", "swing_height", "alternation", "symmetry", "jerk", "momentum", "leg_length", "root")
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,24 @@ def test_feet_that_stand_in_the_draft_owe_it_and_swinging_ones_do_not(anatomy: A
         torch.testing.assert_close(loss, torch.tensor(u / (1 + u) if pays else 0.0), rtol=1e-3, atol=1e-7)
 
 
+def test_a_joint_beyond_its_limit_pays_the_square_of_the_angle(scene: Scene) -> None:
+    values = curve_values(scene.trajectory, torch.zeros(scene.trajectory.shape))
+    skeleton = scene.trajectory.skeleton
+    joint = skeleton.names.index("left_hind_knee")
+    turns = values.turns.clone()
+    start = compound_angles(skeleton, values.start)[:, joint, 0]
+    turns[:, joint, 0] = skeleton.limits[joint, 0, 1] - start + 0.1
+    # The joint is a hinge: about its bend alone the angles add up.
+    start_pose = replace(values.start, rotations=values.start.rotations.clone())
+    start_pose.rotations[:, joint] = compound_to_quaternion(
+        torch.stack([start, 0 * start, 0 * start], -1), skeleton.axes[joint]
+    )
+    hinged = replace(values, turns=turns, start=start_pose)
+    pose = pose_of(scene.trajectory, hinged)
+    clip = losses.PosedClip(hinged, pose, forward(skeleton, pose), scene.trajectory.fps)
+    torch.testing.assert_close(losses.limits(scene.body, clip), torch.tensor(0.01), rtol=0.02, atol=0)
+
+
 def test_it_starts_at_the_draft_and_the_hold_weakens_with_the_noise(scene: Scene) -> None:
     state = begin(scene, 0)
     assert torch.equal(state.theta, torch.zeros(scene.trajectory.shape))
@@ -167,17 +186,17 @@ def test_a_pose_models_score_pulls_the_motion(anatomy: Anatomy, draft: Motion) -
     joint = anatomy.skeleton.names.index("neck_1")
 
     def score(pose: Pose) -> Tensor:
-        """Natural is, say, a neck that is as at rest."""
-        return -quaternion_to_rotvec(pose.rotations[:, joint]).square().sum(-1)
+        """How far a neck is from rest: say that this is natural."""
+        return quaternion_to_rotvec(pose.rotations[:, joint]).square().sum(-1)
 
     bent = draft.pose.rotations.clone()
     bent[:, joint] = torch.tensor([math.cos(0.2), math.sin(0.2), 0.0, 0.0])
     nodding = replace(draft, pose=replace(draft.pose, rotations=bent))
     off = {name: 0.0 for name in DRAFT_WEIGHTS if name != "naturalness"}
-    options = replace(FEW, iterations=0, refine_steps=40, losses=LossWeights(**off, naturalness=1.0))
+    options = replace(FEW, iterations=0, refine_steps=40, rate=0.1, losses=LossWeights(**off, naturalness=1.0))
     scene = make_scene(anatomy, "whatever", PlainPrior(), options, draft=nodding, naturalness=score)
     after = distill(scene).motion.pose
-    assert float(score(after).mean()) > 0.5 * float(score(nodding.pose).mean()) > -0.1
+    assert float(score(after).mean()) < 0.5 * float(score(nodding.pose).mean()) < 0.1
     others = [i for i in range(len(anatomy.skeleton)) if i != joint]
     assert torch.equal(after.rotations[:, others], bent[:, others])
 

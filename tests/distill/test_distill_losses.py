@@ -11,8 +11,9 @@ from jigdoll.distill.body import Body, body_of
 from jigdoll.distill.losses import PosedClip
 from jigdoll.distill.options import PAPER, LossWeights
 from jigdoll.distill.trajectory import CurveValues, Trajectory, curve_values, make_trajectory, pose_of
-from jigdoll.kinematics import forward
+from jigdoll.kinematics import forward, rest_transforms
 from jigdoll.language import read
+from jigdoll.math.transforms import apply, rigid_inverse
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.limits import compound_angles
 from jigdoll.types import RiggedAsset
@@ -98,12 +99,16 @@ def test_the_ground_loss_is_the_mean_depth_of_the_cuboids_corners(
     torch.testing.assert_close(losses.ground(body, deep), 10 - corners[..., 1].mean(), rtol=1e-5, atol=1e-5)
 
 
-def test_the_cuboids_hold_the_skin_of_their_bones(dog: RiggedAsset, body: Body, glide: PosedClip) -> None:
-    T = glide.T_world_joint[0, body.cuboid_joints]
-    corners = ((T[:, None, :3, :3] @ body.cuboids[..., None])[..., 0] + T[:, None, :3, 3]).reshape(-1, 3)
-    size = dog.mesh.vertices.amax(0) - dog.mesh.vertices.amin(0)
-    assert bool((corners.amax(0) - dog.mesh.vertices.amax(0) > -0.1 * size).all())
-    assert bool((corners.amin(0) - dog.mesh.vertices.amin(0) < 0.1 * size).all())
+def test_the_cuboids_hold_the_skin_of_their_bones_and_are_no_larger(dog: RiggedAsset, body: Body) -> None:
+    inverse = rigid_inverse(rest_transforms(body.skeleton))
+    owner = dog.weights.joints.gather(1, dog.weights.values.argmax(1, keepdim=True))[:, 0]
+    for joint, corners in zip(body.cuboid_joints, body.cuboids, strict=True):
+        skin = apply(inverse[joint], dog.mesh.vertices[owner == joint])
+        low, high = corners.amin(0), corners.amax(0)
+        # 2 % (and the vertex at the quantile) are left out at each of the six sides; below the ground it is cut off.
+        inside = ((skin >= low - 1e-6) & (skin <= high + 1e-6)).all(-1)
+        assert int((~inside).sum()) <= 6 * (0.02 * len(skin) + 1), body.skeleton.names[joint]
+        assert bool((low >= skin.amin(0) - 1e-6).all() and (high <= skin.amax(0) + 1e-6).all())
 
 
 def test_a_gliding_foot_pays_for_its_whole_speed(body: Body, glide: PosedClip) -> None:
@@ -167,14 +172,6 @@ def test_a_body_may_turn_with_its_path(anatomy: Anatomy) -> None:
     assert (
         float(losses.momentum(body, replace(turning, values=replace(turning.values, heading=torch.zeros(25))))) > 1e-4
     )
-
-
-def test_treading_asks_each_foot_to_leave_the_ground_once(trajectory: Trajectory, body: Body, glide: PosedClip) -> None:
-    torch.testing.assert_close(losses.foot_lift(body, glide), torch.tensor(1.0), rtol=1e-3, atol=1e-3)
-    up = torch.zeros(25)
-    up[12] = body.step_height * body.leg_length
-    hop = posed(trajectory, replace(glide.values, shift=glide.values.shift + up[:, None] * torch.eye(3)[1]))
-    assert float(losses.foot_lift(body, hop)) < 1e-3
 
 
 def test_nobody_need_stand_while_the_path_flies(trajectory: Trajectory, body: Body, glide: PosedClip) -> None:

@@ -19,11 +19,12 @@ from jigdoll.distill.trajectory import (
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward, rest_transforms
 from jigdoll.language import read
-from jigdoll.rig.anatomy import anatomy_of
+from jigdoll.math import GRAVITY
+from jigdoll.rig.anatomy import anatomy_of, bones_of
 from jigdoll.rig.limits import compound_angles
 from jigdoll.types import RiggedAsset, Skeleton
 from jigdoll.zoo.gaits import reference_motion
-from jigdoll.zoo.gaits.pace import GRAVITY, Pace, leg_length, pace_of
+from jigdoll.zoo.gaits.pace import Pace, pace_of
 
 
 def tempo_of(prompt: str, skeleton: Skeleton) -> Pace:
@@ -156,7 +157,8 @@ def test_legs_follow_freely_and_all_else_is_stiff(dog: RiggedAsset) -> None:
 
 
 def test_speed_follows_from_the_verb_and_the_legs(dog: RiggedAsset) -> None:
-    length, sprawled = leg_length(dog.skeleton)
+    bones = bones_of(dog.skeleton)
+    length, sprawled = bones.leg_length, bones.sprawled
     walk = tempo_of("a dog walks", dog.skeleton)
     # Fr = v^2 / (g L), and Alexander's stride v T = 2.4 L Fr^0.34.
     assert not sprawled and walk.family == "walk"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jigdoll import zoo
-from jigdoll.distill.foot_lock import foot_lock, raised
+from jigdoll.distill.foot_lock import foot_lock, lay_toes, raised
 from jigdoll.judge import judge
 from jigdoll.kinematics import motion_to_world, skin_transforms
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply
@@ -16,7 +16,8 @@ from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.limits import compound_angles
 from jigdoll.rig.retarget.decode import stances
 from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import encode, feet_of
+from jigdoll.rig.retarget.limb_motion import encode
+from jigdoll.rig.retarget.standing import feet_of
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, Pose, RiggedAsset
 from jigdoll.zoo.gaits import reference_clip
@@ -67,6 +68,23 @@ def test_sliding_feet_are_held_and_little_else_changes(anatomy: Anatomy, dog: Ri
     # Nothing pops: no joint is thrown harder than before, by more than a little.
     thrown = [np.abs(np.diff(motion_to_world(dog.skeleton, m)[..., :3, 3], n=2, axis=0)).max() for m in (loose, firm)]
     assert thrown[1] < 1.2 * thrown[0]
+
+
+def test_toes_lie_still_while_they_stand(anatomy: Anatomy, dog: RiggedAsset) -> None:
+    clip = reference_clip(dog, "walk", seconds=1.5, fps=24.0).motion
+    angles = torch.zeros(len(clip), len(dog.skeleton), 3)
+    toes = [leg.parts.after[0] for leg in anatomy.legs]
+    angles[:, toes, 0] = 0.3 * torch.sin(torch.arange(len(clip)) / 3)[:, None]
+    turned = quaternion_multiply(clip.pose.rotations.float(), compound_to_quaternion(angles, dog.skeleton.axes))
+    loose = replace(clip, pose=Pose(clip.pose.root.float(), turned))
+    stands = stances(encode(anatomy, loose, travel=False), anatomy)
+    worlds = [motion_to_world(dog.skeleton, motion) for motion in (loose, foot_lock(anatomy, loose))]
+    spans = [[world[a:b, toe, :3, :3] for i, toe in enumerate(toes) for a, b in runs(stands[:, i])] for world in worlds]
+    before, after = (max(np.abs(turns - turns[0]).max() for turns in each) for each in spans)
+    assert before > 0.2 and after < 1e-4
+    laid = lay_toes(anatomy, worlds[0][..., :3, :3], stands)
+    others = [j for j in range(len(dog.skeleton)) if not any(name in dog.skeleton.names[j] for name in ("toe", "tip"))]
+    assert np.array_equal(laid[:, others], worlds[0][:, others, :3, :3]), "nothing else turns"
 
 
 def test_a_loop_is_locked_as_it_plays(anatomy: Anatomy, dog: RiggedAsset) -> None:

@@ -89,7 +89,7 @@ def test_another_job_in_the_same_folder_is_refused_and_not_mixed(tmp_path: Path)
     other = make_job("x", "render", QUICK | {"azimuth": 10.0}, tmp_path / "x")
     perform(first)
     assert read_result(other) is None
-    with pytest.raises(JigdollError, match="belongs to another run: azimuth was 60.0 and is now 10.0"):
+    with pytest.raises(JigdollError, match=r"belongs to another run: azimuth was 60\.0 and is now 10\.0"):
         perform(other)
     assert read_result(first) is not None
 

@@ -50,7 +50,8 @@ def test_a_worker_ends_when_whoever_started_it_is_killed(tmp_path: Path) -> None
         "from jigdoll.jobs.pool import ProcessPool\n"
         "from jigdoll.jobs.perform import make_job\n"
         "from pathlib import Path\n"
-        f"pool = ProcessPool(1, gpus=0)\npool.submit(make_job('long', 'render', {LONG!r}, Path({str(tmp_path)!r}) / 'long'))\n"
+        "pool = ProcessPool(1, gpus=0)\n"
+        f"pool.submit(make_job('long', 'render', {LONG!r}, Path(sys.argv[1]) / 'long'))\n"
         "while not (Path(sys.argv[1]) / 'long' / 'config.json').exists(): time.sleep(0.05)\n"
         "print(pool.processes()[0], flush=True)\ntime.sleep(600)\n"
     )

@@ -145,6 +145,17 @@ def test_a_stride_with_strong_overtones_keeps_its_own_frequency() -> None:
     assert stride_frequency(np.stack([kick, np.roll(kick, 12)]), 24.0) == pytest.approx(1.0, rel=0.03)
 
 
+def test_a_body_is_measured_once_for_the_judge_and_everyone_else() -> None:
+    from jigdoll import zoo
+    from jigdoll.judge.anatomy import study
+    from jigdoll.rig.anatomy import anatomy_of
+    from jigdoll.rig.reparent import reparent
+
+    work = reparent(zoo.make("ant"))
+    anatomy = anatomy_of(work.asset)
+    assert study(work.asset).anatomy is anatomy and anatomy_of(work.asset) is anatomy
+
+
 def test_a_judged_character_is_not_kept_alive() -> None:
     import gc
     import weakref
@@ -161,3 +172,19 @@ def test_a_judged_character_is_not_kept_alive() -> None:
     del ant
     gc.collect()
     assert mesh() is None
+
+
+def test_what_real_motion_never_does_is_told_by_name() -> None:
+    from jigdoll import zoo
+    from jigdoll.judge.table import rows_of
+    from jigdoll.zoo.gaits import reference_motion
+
+    fox = zoo.make("fox")
+    walk = reference_motion(fox, "walk", seconds=0.5, fps=12.0)
+    assert set(judge(fox, walk).validity.values()) == {0.0}
+    sunk = Motion(Pose(walk.pose.root - torch.tensor([0.0, 0.2, 0.0]), walk.pose.rotations), 12.0)
+    verdict = judge(fox, sunk)
+    assert {name for name, share in verdict.validity.items() if share} == {"ground"}
+    assert verdict.validity["ground"] == 1.0 and judge(fox, sunk, ground=-0.2).validity["ground"] == 0.0
+    (row,) = (row for row in rows_of(verdict) if row.group == "Validity" and row.label == "ground")
+    assert row.value == "100" and row.meaning == "Skin is below the ground."

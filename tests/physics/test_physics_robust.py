@@ -19,7 +19,7 @@ from jigdoll.physics.gains import choose_gains, ideal_gains
 from jigdoll.physics.optimise import Window
 from jigdoll.physics.prepare import prepare, running_ground
 from jigdoll.physics.reference import Reference, make_reference, nearest_rigid, twists, with_angles
-from jigdoll.physics.robust import make_plan, perform_clip
+from jigdoll.physics.robust import NEAR, make_plan, perform_clip
 from jigdoll.physics.stability import ROOM, _springs, _stiffest, stabilised
 from jigdoll.physics.stances import with_stances
 from jigdoll.physics.track import track
@@ -103,16 +103,19 @@ def kinetic(bodies: Bodies, rows: torch.Tensor) -> torch.Tensor:
     return 0.5 * (bodies.mass * rows[..., 7:10].double().square().sum(-1) + turning).sum(-1)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("count", [3, 20, 120])
-def test_random_bodies_with_random_targets_stay_finite_bounded_and_the_same(count: int, seed: int) -> None:
+def test_random_bodies_with_random_targets_stay_finite_bounded_and_the_same(
+    count: int, seed: int, balanced: bool
+) -> None:
     from jigdoll.physics.engine_mujoco import MujocoEngine
 
     bodies = random_bodies(count, seed)
     assert math.isclose(float(bodies.mass.max() / bodies.mass.min()), 1000, rel_tol=1e-9)
     clip = random_clip(bodies, seed, frames=9)
     gains = ideal_gains(bodies, 1 / 480)
-    plan = replace(make_plan(bodies, clip, ground=True, friction=1.0), hand=1.0, upright=5.0)
+    plan = replace(make_plan(bodies, clip, ground=True, friction=1.0), hand=1.0, upright=5.0, balanced=balanced)
     ends = [MujocoEngine(bodies, gains).perform(plan).rows for _ in range(2)]
     assert len(ends[0]) == len(clip) and bool(torch.isfinite(ends[0]).all())
     assert torch.equal(*ends)
@@ -239,7 +242,7 @@ def test_what_cannot_be_held_alone_is_held_by_a_hand_and_standing_needs_none(hum
     rest = rest_pose(human.skeleton, frames=13)
     stands = make_reference(bodies, human.skeleton, Motion(rest, 24.0, "stand"))
     still = perform_clip(bodies, stands, MujocoEngine)
-    assert still.strength == 0 and still.error < 0.02 and not still.fell and not bool(still.hand[:, :3].any())
+    assert still.strength == 0 and still.error < NEAR and not still.fell and not bool(still.hand[:, :3].any())
     way = torch.linspace(0, 1, 13)[:, None] ** 2 * torch.tensor([0.0, 1.5, 0.0])
     rises = make_reference(bodies, human.skeleton, Motion(Pose(rest.root + way, rest.rotations), 24.0, "rise"))
     rises = replace(rises, T_world_body=rises.T_world_body)

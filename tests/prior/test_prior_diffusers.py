@@ -75,6 +75,15 @@ def test_every_pipeline_passes_the_conformance_check_of_the_socket(tiny: Any, na
     check_video_prior(open_prior(str(tiny(name))), frames=frames, height=height, width=width)
 
 
+@pytest.mark.parametrize(("name", "flow"), [("cogvideox", False), ("wan", True), ("wan-2.2-5b", True), ("ltx", True)])
+def test_flow_models_are_distilled_by_velocities_and_v_models_as_the_paper_says(
+    tiny: Any, name: str, flow: bool
+) -> None:
+    defaults = DiffusersPrior(tiny(name)).defaults
+    assert (defaults.form, defaults.guidance) == (("flow", 25.0) if flow else ("sds", 100.0))
+    assert defaults.iterations == 10_000 and defaults.levels == (0.02, 0.98)
+
+
 @pytest.mark.parametrize("name", [name for name in SIZES if name != "wan-unipc"])  # UniPC steps differently
 def test_guided_sampling_with_clean_estimates_equals_the_pipelines_own(tiny: Any, name: str) -> None:
     # x' = alpha' x0 + sigma' eps with eps = (x - alpha x0) / sigma is DDIM for v and epsilon, Euler for flow.

@@ -40,6 +40,17 @@ def test_a_whole_rig_is_left_alone() -> None:
     assert to_original(reparented, motion) is motion and to_reparented(reparented, motion) is motion
 
 
+def test_a_working_copy_is_its_own_working_copy() -> None:
+    cut = with_stray_feet(zoo.make("dog"))
+    with pytest.warns(RepairWarning):
+        copy = reparent(cut).asset
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = reparent(copy)
+    assert again.asset is again.original is copy and again.same_tree
+    assert again.joints == tuple(range(len(copy.skeleton))) and again.repairs == ()
+
+
 def test_feet_return_to_the_legs_they_were_cut_from() -> None:
     dog = zoo.make("dog")
     broken = with_stray_feet(dog)

@@ -22,7 +22,7 @@ from jigdoll.zoo.gaits import reference_motion
 RADIUS = 0.05
 
 
-def _joints(hips: float) -> list[tuple[str, str | None, tuple[float, float, float]]]:
+def _joints(hips: float, knees: float) -> list[tuple[str, str | None, tuple[float, float, float]]]:
     """Names, parents and places of a little man; knees and elbows are bent a little."""
     joints: list[tuple[str, str | None, tuple[float, float, float]]] = [
         ("pelvis", None, (0, 1.0, 0)),
@@ -38,7 +38,7 @@ def _joints(hips: float) -> list[tuple[str, str | None, tuple[float, float, floa
             (f"{side}_wrist", f"{side}_elbow", (0.8 * s, 1.45, 0.04)),
             (f"{side}_hand_tip", f"{side}_wrist", (0.95 * s, 1.45, 0.06)),
             (f"{side}_hip", "pelvis", (hips * s, 0.95, 0)),
-            (f"{side}_knee", f"{side}_hip", (hips * s, 0.5, 0.04)),
+            (f"{side}_knee", f"{side}_hip", (hips * s, 0.5, knees)),
             (f"{side}_ankle", f"{side}_knee", (hips * s, 0.08, 0)),
             (f"{side}_toe", f"{side}_ankle", (hips * s, 0.05, 0.12)),
             (f"{side}_toe_tip", f"{side}_toe", (hips * s, 0.05, 0.2)),
@@ -46,9 +46,9 @@ def _joints(hips: float) -> list[tuple[str, str | None, tuple[float, float, floa
     return joints
 
 
-def tube_man(bleed: float = 0.0, hips: float = 0.15) -> RiggedAsset:
+def tube_man(bleed: float = 0.0, hips: float = 0.15, knees: float = 0.04) -> RiggedAsset:
     """Tubes of one radius around all bones; the ring at a joint follows the parent by `bleed`."""
-    joints_of = _joints(hips)
+    joints_of = _joints(hips, knees)
     names = tuple(name for name, _, _ in joints_of)
     parents = tuple(-1 if parent is None else names.index(parent) for _, parent, _ in joints_of)
     places = torch.tensor([place for _, _, place in joints_of])
@@ -153,6 +153,17 @@ def test_a_hinge_is_hyperextended_by_what_it_opens_beyond_straight(body: Validat
     axis = body.skeleton.axes[at, :, 0]
     assert value(body, turned(body, joint, axis, -fold - 0.3), "hyperextension", joint) == pytest.approx(0.3, abs=1e-5)
     assert value(body, turned(body, joint, axis, 1.8), "hyperextension", joint) == 0
+
+
+def test_a_knee_that_is_straight_at_rest_folds_the_way_its_own_clips_fold_it() -> None:
+    asset = tube_man(knees=0.0)
+    bird = rest_pose(asset.skeleton, frames=6)  # a bird's knee: the shin swings forwards
+    at = [asset.skeleton.index(f"{side}_knee") for side in ("left", "right")]
+    bird.rotations[:, at] = rotvec_to_quaternion(torch.tensor([-0.8, 0.0, 0.0])).expand(6, 2, 4)
+    plain = prepare(anatomy_of(reparent(asset).asset))
+    with_clip = prepare(anatomy_of(reparent(replace(asset, clips={"walk": Motion(bird, 24.0, "walk")})).asset))
+    assert value(plain, bird, "hyperextension", "left_knee") == pytest.approx(0.8, abs=1e-4)
+    assert value(with_clip, bird, "hyperextension", "left_knee") == 0
 
 
 def test_a_twist_counts_beyond_its_limit_whatever_the_swing(body: ValidatedBody) -> None:

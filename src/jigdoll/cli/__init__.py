@@ -11,7 +11,17 @@ from jigdoll.cli.batch import batch
 from jigdoll.cli.bodies import rig, skin, splat
 from jigdoll.cli.files import convert, inspect, render
 from jigdoll.cli.judge import judge
+from jigdoll.cli.memory import (
+    library,
+    library_add,
+    library_list,
+    library_remove,
+    memory,
+    memory_find,
+    memory_list,
+)
 from jigdoll.cli.pose import (
+    pose,
     pose_check,
     pose_draft,
     pose_inbetween,
@@ -51,20 +61,26 @@ def main() -> None:
 
 
 def doctor(*, as_json: Json = False) -> None:
-    """Check the installation: versions, optional parts, what each missing one would give."""
+    """Check the installation: versions, optional parts, and what is missing for each verb."""
     from rich.table import Table
 
-    from jigdoll.diagnosis import diagnose
+    from jigdoll.diagnosis import diagnose, diagnose_verbs
 
     findings = diagnose()
+    verbs = diagnose_verbs(findings, VERBS)
     table = Table("part", "state", "for")
     for finding in findings:
         color = {"ok": "green", "missing": "yellow", "broken": "red"}[finding["state"]]
         state = f"[{color}]{finding['state']}[/] {escaped(finding['detail'])}"
         table.add_row(finding["part"], state, finding["purpose"])
+    works = Table("verb", "works", "without")
+    for line in verbs:
+        color = {"ok": "green", "partly": "yellow", "missing": "yellow", "broken": "red"}[line["state"]]
+        works.add_row(line["verb"], f"[{color}]{line['state']}[/]", escaped(line["detail"]))
     with answering(as_json) as answer:
-        answer.add({"parts": findings})
+        answer.add({"parts": findings, "verbs": verbs})
         answer.show(table)
+        answer.show(works)
     if any(finding["state"] == "broken" for finding in findings):
         sys.exit(1)
 
@@ -82,6 +98,9 @@ VERBS: dict[str, Callable[..., None]] = {
     "judge": judge,
     "track": track,
     "batch": batch,
+    "memory": memory,
+    "library": library,
+    "pose": pose,
     "prior": prior,
     "zoo": zoo,
     "doctor": doctor,
@@ -97,6 +116,8 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "check": pose_check,
         "train": pose_train,
     },
+    "memory": {"find": memory_find, "list": memory_list},
+    "library": {"add": library_add, "list": library_list, "remove": library_remove},
     "prior": {"info": prior_info, "sample": prior_sample},
     "zoo": {"list": zoo_list, "make": zoo_make, "sheet": zoo_sheet},
 }

@@ -19,6 +19,7 @@ def judge(
     /,
     *,
     against: str | None = None,
+    asked: str | None = None,
     physics: bool = False,
     html: Path | None = None,
     as_json: Json = False,
@@ -35,6 +36,7 @@ def judge(
         file: A character file, or zoo:NAME.
         clip: Its name in the file, another FILE or FILE:CLIP, or a gait (walk, run, jump ...).
         against: The clip to compare with, named in the same way.
+        asked: What it is meant to show, in words: then it is graded as well, how natural it looks and what is wrong.
         physics: Measure as well what forces the clip would need, and whether a floor could give them.
         html: Write a report with the film, curves and all numbers.
         title: Title of the report.
@@ -56,6 +58,10 @@ def judge(
     reference = None if against is None else open_motion(asset, against, fps=fps, seconds=seconds)
     bodies = bodies_of(asset) if physics else None
     verdict = measure(asset, motion, reference=reference, bodies=bodies)
+    if asked is not None:
+        from jigdoll.judge.grade import grade_clip
+
+        verdict = grade_clip(verdict, asset, motion, asked)
     with answering(as_json) as answer:
         answer.add(as_dict(verdict))
         _print(answer, asset, verdict)
@@ -72,7 +78,7 @@ def judge(
 def _print(answer: Answer, asset: "RiggedAsset", verdict: "Verdict") -> None:
     from rich.table import Table
 
-    from jigdoll.judge.table import rows_of
+    from jigdoll.judge.table import natural_lines, rows_of
 
     beside = verdict.reference
     frames = f"{verdict.frames} frames at {verdict.fps:g}/s"
@@ -95,5 +101,8 @@ def _print(answer: Answer, asset: "RiggedAsset", verdict: "Verdict") -> None:
         value = f"[red]{row.value}[/]" if row.worse else row.value
         table.add_row(row.label, value, *([] if beside is None else [row.reference]), row.unit, row.meaning)
     answer.show(table)
+    if verdict.natural is not None:
+        for line in natural_lines(verdict.natural):
+            answer.say(line)
     if not verdict.legs:
         answer.show("no legs were found on this rig: nothing is said about feet and gait", style="yellow")

@@ -19,6 +19,10 @@ WeightsFile = Annotated[Path | None, tyro.conf.arg(name="weights", help="Weights
 PICTURES = (".png", ".webp")
 
 
+def pose() -> None:
+    """The pose space: pose sample, solve, inbetween, walk, draft, project, check, train."""
+
+
 def pose_sample(
     file: Positional[str],
     words: Positional[str | None] = None,
@@ -250,7 +254,9 @@ def pose_check(
     with answering(as_json) as answer:
         score = None if found.score is None else [round(v, 5) for v in found.score.tolist()]
         frames = {name: [round(v, 5) for v in values.tolist()] for name, values in found.validators.items()}
-        answer.add({"score": score, "validators": frames, "tolerances": {row.name: row.tolerance for row in VALIDATORS}})
+        answer.add(
+            {"score": score, "validators": frames, "tolerances": {row.name: row.tolerance for row in VALIDATORS}}
+        )
         answer.show(table)
 
 

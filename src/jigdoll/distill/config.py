@@ -152,10 +152,10 @@ DRAFT_LEVELS = 0.6
 DRAFT_WEIGHTS: dict[str, float] = {
     "ground": 3000.0,
     "contact": 400.0,
-    "near": 10.0,
+    "near": 300.0,
     "limits": 1000.0,
     "collision": 1000.0,
-    "naturalness": 1.0,
+    "naturalness": 1000.0,
 }
 """What a residual around a draft owes; nothing of it knows a gait."""
 
@@ -241,7 +241,6 @@ def _weights(family: GaitKind, legs: int) -> dict[str, float]:
         "support": 0.0 if family in ("run", "fly") else 3000.0 if legs > 2 else 1500.0,
         "swing_height": {"walk": 60.0, "run": 40.0}.get(family, 0.0),
         "alternation": {"walk": 200.0}.get(family, 0.0),
-        "foot_lift": {"dance": 300.0}.get(family, 0.0),
         "symmetry": 300.0,
         "jerk": {"walk": 30.0, "run": 10.0}.get(family, 3.0),
         "momentum": {"walk": 2e4, "run": 5e3}.get(family, 0.0),

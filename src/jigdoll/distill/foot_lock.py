@@ -7,14 +7,19 @@ No prior takes part.
 
 from dataclasses import replace
 
+import numpy as np
 import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from scipy.interpolate import pchip_interpolate
 
 from jigdoll.kinematics import motion_to_world, skin_transforms
 from jigdoll.motion import close_loop, join, place, slice_motion
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget.decode import stances, to_motion
-from jigdoll.rig.retarget.feet import lock_feet
+from jigdoll.rig.retarget.feet import lock_feet, runs
 from jigdoll.rig.retarget.limb_motion import encode
+from jigdoll.rig.retarget.turns import from_rotvec, nearest_turns, to_rotvec
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, Pose, RiggedAsset
 
@@ -35,7 +40,8 @@ def foot_lock(anatomy: Anatomy, motion: Motion, *, loop: bool = False) -> Motion
     if not stands.any():
         return motion
     world = motion_to_world(anatomy.skeleton, motion)
-    G, root = lock_feet(anatomy, world[..., :3, :3], world[:, 0, :3, 3], stands, motion.fps)
+    G = lay_toes(anatomy, world[..., :3, :3], stands)
+    G, root = lock_feet(anatomy, G, world[:, 0, :3, 3], stands, motion.fps)
     locked = to_motion(anatomy, G, root, fps=motion.fps, name=motion.name)
     return replace(locked, pose=raised(anatomy.asset, locked.pose))
 
@@ -49,6 +55,33 @@ def _locked_round(anatomy: Anatomy, motion: Motion) -> Motion:
         return motion
     middle = slice_motion(locked, slice(steps, 2 * steps + 1))
     return close_loop(place(middle, skeleton, like=motion.pose[0]), skeleton)
+
+
+def lay_toes(
+    anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], stands: Bool[ndarray, "frames legs"]
+) -> Float[ndarray, "frames joints 3 3"]:
+    """World rotations with toes and hooves that lie still while they stand: each stance has one rotation of its own.
+
+    The lock holds where a foot rolls, and what lies beyond that must not turn with the ankle's curves. A foot without
+    toes may roll as a whole.
+    """
+    G = G.copy()
+    for i, leg in enumerate(anatomy.legs):
+        if not leg.parts.after or not stands[:, i].any():
+            continue
+        pivot = leg.parts.after[0]
+        beyond = [pivot]
+        for joint in beyond:
+            beyond += anatomy.skeleton.children[joint]
+        vectors, frames = np.zeros((len(G), 3)), np.flatnonzero(stands[:, i])
+        for first, last in runs(stands[:, i]):
+            still = nearest_turns(G[first:last, pivot].mean(0))
+            vectors[first:last] = to_rotvec(still @ np.swapaxes(G[first:last, pivot], -1, -2))
+        # While it swings, from what one stance asked to what the next one asks.
+        at = np.clip(np.arange(len(G)), frames[0], frames[-1])
+        vectors = pchip_interpolate(frames, vectors[frames], at) if len(frames) > 1 else vectors[at]
+        G[:, beyond] = from_rotvec(vectors)[:, None] @ G[:, beyond]
+    return G
 
 
 def raised(asset: RiggedAsset, pose: Pose) -> Pose:

@@ -12,7 +12,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from jigdoll.distill.checkpoint import Finished, Record, State, read_record, write_record
-from jigdoll.distill.config import DistillPlan
+from jigdoll.distill.config import DistillPlan, Guidance
 from jigdoll.distill.guidance import guide, surrogate
 from jigdoll.distill.losses import RAMP, PosedClip, losses
 from jigdoll.distill.scene import Scene, render_window, sample_camera
@@ -148,7 +148,7 @@ def evaluate(scene: Scene, theta: Float[Tensor, "terms rows 3"], step: int, gene
     clip = PosedClip(values, pose, T_world_joint, scene.trajectory.fps, scene.draft, scene.naturalness)
     ramp, hold = (_ramp(scene.plan, step), 1.0) if scene.draft is None else (1.0, _hold(scene.plan, step))
     paid = losses(scene.body, clip, scene.plan.losses, ramp=ramp, hold=hold)
-    if step >= scene.plan.iterations:
+    if step >= scene.plan.iterations or _silent(scene.plan.guidance):
         return Terms(paid, theta.new_zeros(()), None)
     video, reference_image = render_window(scene, T_world_joint, sample)
     latents = scene.prior.encode(video)
@@ -165,6 +165,11 @@ def evaluate(scene: Scene, theta: Float[Tensor, "terms rows 3"], step: int, gene
     )
     paid = {**paid, "prior": surrogate(latents, gradient)}
     return Terms(paid, gradient.square().mean().sqrt().to(theta), video.detach())
+
+
+def _silent(guidance: Guidance) -> bool:
+    """Whether the prior's answer counts nothing, so that nobody need ask."""
+    return guidance.form == "csd" and guidance.scale == guidance.scale_end == 0
 
 
 def choose_level(plan: DistillPlan, step: int, generator: torch.Generator) -> float:

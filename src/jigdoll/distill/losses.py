@@ -18,12 +18,12 @@ from torch import Tensor
 from jigdoll.distill.body import Body, capsule_overlaps
 from jigdoll.distill.options import LossWeights
 from jigdoll.distill.trajectory import CurveValues
-from jigdoll.rig.limits import compound_angles, limit_penalty
+from jigdoll.rig.limits import clamp_pose
 from jigdoll.types import Pose
 from jigdoll.validators.skin import depth_below_ground
 
 Naturalness = Callable[[Pose], Tensor]
-"""How natural each pose of a clip is; higher is better, differentiable (a `PoseModel`'s score)."""
+"""How far each pose of a clip is from what is natural, 0 at best; differentiable (the score of a `PoseModel`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,14 @@ def near(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
 
 
 def limits(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
-    """Joints stay within their limits: squared excess [rad^2]. Without a draft they do by construction."""
-    return limit_penalty(body.skeleton, compound_angles(body.skeleton, clip.pose)).mean()
+    """Joints stay within their limits: the squared angle to where they would be [rad^2].
+
+    Without a draft they do by construction. Held to the clamped rotation and not to its angles, whose gradient is
+    infinite where a joint swings by a right angle.
+    """
+    rotations, within = clip.pose.rotations, clamp_pose(body.skeleton, clip.pose).rotations.detach()
+    beyond = (rotations.detach() != within).any(-1)
+    return (4 * (1 - (rotations * within).sum(-1).square()) * beyond).sum(-1).mean()
 
 
 def collision(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
@@ -127,8 +133,8 @@ def collision(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
 
 
 def naturalness(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
-    """Poses are natural: minus the mean score of a pose model, where there is one."""
-    return clip.points.sum() * 0 if clip.score is None else -clip.score(clip.pose).mean()
+    """Poses are natural: the mean score of a pose model, where there is one."""
+    return clip.points.sum() * 0 if clip.score is None else clip.score(clip.pose).mean()
 
 
 def loop(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
@@ -222,13 +228,6 @@ def _ahead(way: Float[Tensor, "frames points 3"], clip: PosedClip) -> Float[Tens
     x, y, z = way.unbind(-1)
     cos, sin = torch.cos(clip.values.heading)[:, None], torch.sin(clip.values.heading)[:, None]
     return torch.stack([cos * x - sin * z, y, sin * x + cos * z], -1)
-
-
-def foot_lift(body: Body, clip: PosedClip) -> Float[Tensor, ""]:
-    """Each foot leaves the ground at some time: squared lack of height at its highest."""
-    if not body.legs:
-        return clip.points.sum() * 0
-    return (1 - clearance(body, clip).amax(0) / body.step_height).clamp_min(0).square().mean()
 
 
 def jerk(body: Body, clip: PosedClip) -> Float[Tensor, ""]:

@@ -131,8 +131,6 @@ class LossWeights:
     """A foot that swings ahead is up, one that goes back is down."""
     alternation: float | None = None
     """Feet of a pair take turns."""
-    foot_lift: float | None = None
-    """Each foot leaves the ground at some time."""
     symmetry: float | None = None
     """The left does what the right does, mirrored and a share of a stride later."""
     jerk: float | None = None
@@ -178,6 +176,12 @@ class AnimateOptions:
     cameras: CameraOptions = field(default_factory=CameraOptions)
     curves: CurveOptions = field(default_factory=CurveOptions)
     losses: LossWeights = field(default_factory=LossWeights)
+
+    @property
+    def distils(self) -> bool:
+        """Whether something is asked that only a distillation can do."""
+        plain = AnimateOptions(seconds=self.seconds, loop=self.loop, seed=self.seed, tries=self.tries)
+        return self != plain
 
 
 def paper_options() -> AnimateOptions:

@@ -93,7 +93,7 @@ def make_scene(
     """Read the sentence, decide the plan for this body, and bring all of it to the prior's device.
 
     With a `draft`, a motion of this body, the curves are a small residual around it, as long as it is, and no word
-    decides about the gait. `naturalness` says how natural poses are (a pose model's score; higher is better).
+    decides about the gait. `naturalness` says how far each pose is from what is natural (a pose model's score).
     `splats` and `rasterizer` are those that suit the prior where they are not given: fitted splats for one that sees
     real colours, the fastest rasterizer of its device.
     """

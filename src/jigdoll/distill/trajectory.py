@@ -117,6 +117,9 @@ def make_trajectory(
         raise JigdollError(f"a motion needs at least two frames and a positive rate, not {frames} at {fps} per second")
     skeleton = _with_world_root(_with_limits(anatomy))
     scales = _scales(anatomy, stiffness=stiffness, arms=arms, sideways=sideways)
+    for limb in anatomy.limbs:
+        if draft is not None and limb.side == "middle":
+            scales[list(limb.joints)] /= len(limb.joints)  # a turn at each of eight tail bones turns its tip eightfold
     scales[0] = root_turn
     scales[-1] = root_move * anatomy.leg_length
     seconds = (frames - 1) / fps if seconds is None else seconds

@@ -33,6 +33,20 @@ def read_member(
         raise FileFormatError(f"{path}: cannot be unpacked ({error}); pack it again as a plain zip") from error
 
 
+def member_names(path: Path, *, suffixes: tuple[str, ...]) -> list[str]:
+    """The files with these suffixes in an archive, by their full names."""
+    if not path.is_file() or path.stat().st_size > MAX_ARCHIVE:
+        raise FileFormatError(f"{path}: there is no such file, or it is larger than {MAX_ARCHIVE >> 30} GiB")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+        raise FileFormatError(f"{path}: cannot be unpacked ({error}); pack it again as a plain zip") from error
+    if len(names) > MAX_MEMBERS:
+        raise FileFormatError(f"{path}: {len(names)} files are more than {MAX_MEMBERS}; split the archive")
+    return sorted(name for name in names if PurePosixPath(name).suffix.lower() in suffixes)
+
+
 def _find(path: Path, members: list[zipfile.ZipInfo], name: str | None, suffixes: tuple[str, ...]) -> zipfile.ZipInfo:
     """The member that a name means."""
     known = {entry.filename: entry for entry in members if PurePosixPath(entry.filename).suffix.lower() in suffixes}

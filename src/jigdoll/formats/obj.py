@@ -15,16 +15,15 @@ import numpy as np
 import torch
 
 from jigdoll.errors import FileFormatError, RepairWarning
-from jigdoll.formats.files import inside_folder, read_limited
+from jigdoll.formats.files import read_limited
 from jigdoll.formats.joints import free_skeleton
+from jigdoll.formats.mtl import MtlLook, read_materials
 from jigdoll.formats.polygons import triangulate
-from jigdoll.formats.textures import find_texture, vertex_colors
+from jigdoll.formats.textures import vertex_colors
 from jigdoll.types import Material, Mesh, RiggedAsset, Source, Weights
 
 MAX_BYTES = 1024**3
-MAX_MTL_BYTES = 16 * 1024**2
 MAX_ABSOLUTE = 1e9
-MAX_MATERIALS = 4096
 
 
 def read(path: str | os.PathLike[str]) -> RiggedAsset:
@@ -41,7 +40,7 @@ def read(path: str | os.PathLike[str]) -> RiggedAsset:
     _check_range(path, corners[:, 0], len(points), counts, face_lines, "vertex", required=True)
     _check_range(path, corners[:, 1], len(texcoords), counts, face_lines, "texture coordinate", required=False)
 
-    library = _materials(path, text.mtllib)
+    library = read_materials(path, text.mtllib)
     looks, polygon_looks = _assign(path, text.usemtl, face_lines, library)
     place, source, uv = _split(corners, len(points), texcoords)
     flat_faces, polygon = triangulate(points[corners[:, 0] - 1], counts)
@@ -73,13 +72,6 @@ def read(path: str | os.PathLike[str]) -> RiggedAsset:
         Weights(torch.zeros(len(source), 1, dtype=torch.long), torch.ones(len(source), 1)),
         source=Source(path, "obj", eye, (-1,), eye[None]),
     )
-
-
-@dataclass
-class _Look:
-    name: str
-    color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
-    texture: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,62 +319,9 @@ def _announce(path: Path, unused: int, flat: int) -> None:
 # Materials
 
 
-def _materials(path: Path, files: list[str]) -> dict[str, _Look]:
-    """The materials of all libraries that the file names and that lie in its folder."""
-    library: dict[str, _Look] = {}
-    for name in dict.fromkeys(files[:64]):
-        try:
-            file = inside_folder(path.parent, name.strip('"').replace("\\", "/"), of=path)
-            text = read_limited(file, MAX_MTL_BYTES).decode("utf-8", "replace")
-        except FileFormatError as error:
-            warnings.warn(f"{path}: the materials {name[:80]!r} were left out ({error})", RepairWarning, stacklevel=3)
-            continue
-        _parse_mtl(file, text, library)
-    return library
-
-
-def _parse_mtl(file: Path, text: str, library: dict[str, _Look]) -> None:
-    look: _Look | None = None
-    images: dict[str, np.ndarray | None] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        keyword = words[0].lower() if words else ""
-        if keyword == "newmtl" and len(library) < MAX_MATERIALS:
-            look = library.setdefault(" ".join(words[1:]), _Look(" ".join(words[1:])))
-        elif look is None:
-            continue
-        elif keyword in ("kd", "d"):
-            try:
-                values = tuple(float(word) for word in words[1:4])
-            except ValueError:
-                values = ()
-            if not values or len(values) != (3 if keyword == "kd" else 1) or not all(0 <= v <= 1e3 for v in values):
-                warnings.warn(f"{file}, line {number}: {line.strip()[:60]!r} is ignored", RepairWarning, stacklevel=4)
-                continue
-            bounded = [min(value, 1.0) for value in values]
-            r, g, b = bounded if keyword == "kd" else look.color[:3]
-            look.color = (r, g, b, look.color[3] if keyword == "kd" else bounded[0])
-        elif keyword == "map_kd" and len(words) > 1:
-            name = _texture_name(line.split(None, 1)[1])
-            if name not in images:
-                images[name] = find_texture(file, name) if len(images) < 64 else None
-            look.texture = images[name]
-
-
-def _texture_name(text: str) -> str:
-    """The file name after the options of a map_ line, which each begin with a dash and take numbers or on/off."""
-    words = text.split()
-    at = 0
-    while at < len(words) - 1 and words[at].startswith("-"):
-        at += 1
-        while at < len(words) - 1 and re.fullmatch(r"[-+]?[0-9.]+(e[-+]?\d+)?|on|off", words[at], re.IGNORECASE):
-            at += 1
-    return " ".join(words[at:])
-
-
 def _assign(
-    path: Path, used: list[tuple[int, str]], face_lines: np.ndarray, library: dict[str, _Look]
-) -> tuple[list[_Look], np.ndarray]:
+    path: Path, used: list[tuple[int, str]], face_lines: np.ndarray, library: dict[str, MtlLook]
+) -> tuple[list[MtlLook], np.ndarray]:
     """The materials that faces use, and the index of each polygon's own."""
     names = [name for _, name in used]
     missing = sorted({name for name in names if name not in library})
@@ -390,13 +329,13 @@ def _assign(
         warnings.warn(f"{path}: materials not found: {', '.join(missing[:5])[:200]}", RepairWarning, stacklevel=3)
     rows = np.array([row for row, _ in used], dtype=np.int64)
     section = np.searchsorted(rows, face_lines)  # 0: before the first usemtl
-    looks: list[_Look] = []
+    looks: list[MtlLook] = []
     index: dict[str, int] = {}
     by_section = np.zeros(len(names) + 1, np.int64)
     for part in np.unique(section):
         name = names[part - 1] if part else "default"
         if name not in index:
             index[name] = len(looks)
-            looks.append(library.get(name, _Look(name)))
+            looks.append(library.get(name, MtlLook(name)))
         by_section[part] = index[name]
     return looks, by_section[section]

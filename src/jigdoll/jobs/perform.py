@@ -71,7 +71,7 @@ def named_path(option: str, value: Any) -> Path | None:
         return None
     try:
         path = Path(value) if option == "prior" else split_clip(value)[0]
-        known = value not in ("memory", "pocket") if option == "prior" else path.suffix.lower() in MOTIONS
+        known = value != "pocket" if option == "prior" else path.suffix.lower() in MOTIONS
         return path if known and path.exists() else None
     except OSError:  # longer than a path may be
         return None

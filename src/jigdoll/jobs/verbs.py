@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jigdoll import door
+from jigdoll.directions import DirectionOptions
 from jigdoll.export import save
 from jigdoll.formats import video
 from jigdoll.judge import as_dict
@@ -31,7 +32,8 @@ def animate(
     *,
     prompt: str,
     character: str | None = None,
-    prior: str = "memory",
+    draft: Literal["auto", "memory", "none"] = "auto",
+    prior: str | None = None,
     device: str | None = None,
     seconds: float | None = None,
     fps: float = 24.0,
@@ -41,11 +43,17 @@ def animate(
     tries: int | None = None,
     physics: bool = False,
     anyway: bool = False,
+    speed: float | None = None,
+    path: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    in_place: bool = False,
 ) -> Made:
     """A sentence becomes a clip: `jigdoll.animate`."""
     made = door.animate(
-        character, prompt, out=folder, prior=prior, device=device, seconds=seconds, fps=fps, loop=loop, seed=seed,
-        character_seed=character_seed, tries=tries, physics=physics, anyway=anyway, progress=progress,
+        character, prompt, out=folder, draft=draft, prior=prior, device=device, seconds=seconds, fps=fps, loop=loop,
+        seed=seed, character_seed=character_seed, tries=tries, physics=physics, anyway=anyway, progress=progress,
+        directions=DirectionOptions(speed=speed, path=path, start=start, end=end, in_place=in_place),
     )  # fmt: skip
     return list(made.files.values()), {"verdict": as_dict(made.verdict)}
 

@@ -1,4 +1,4 @@
-"""Whether bones run into each other, and whether joints stay within their limits."""
+"""Whether bones run into each other, joints stay within their limits, and poses are what real bodies do."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,8 @@ from jigdoll.judge.anatomy import JudgedBody
 from jigdoll.judge.trace import Trace
 from jigdoll.math.segments import closest_on_segments, segment_distances
 from jigdoll.rig.remember import remembered
-from jigdoll.types import Motion, Skeleton
+from jigdoll.types import Motion, Pose, Skeleton
+from jigdoll.validators import VALIDATORS, ValidatedBody, check, prepare
 from jigdoll.validators.body import tree_distances
 from jigdoll.validators.joints import limit_excess
 
@@ -53,6 +54,22 @@ def limit_violations(skeleton: Skeleton, motion: Motion) -> tuple[float, float]:
     if not excess.numel():
         return 0.0, 0.0
     return float((excess > EXCESS).float().mean()), float(excess.max())
+
+
+def validity(body: JudgedBody, motion: Motion, *, ground: float = 0.0) -> dict[str, float]:
+    """By validator, the share of frames that are wronger than its tolerance; the motion is one of the working copy."""
+    pose = motion.pose
+    offsets, scales = (None if x is None else x.detach().float() for x in (pose.offsets, pose.scales))
+    floor = torch.tensor([0.0, ground, 0.0])
+    above = Pose(pose.root.detach().float() - floor, pose.rotations.detach().float(), offsets, scales)
+    with torch.no_grad():
+        values = check(_prepared(body), Motion(above, motion.fps, motion.name))
+    return {row.name: float((values[row.name] > row.tolerance).double().mean()) for row in VALIDATORS}
+
+
+@remembered
+def _prepared(body: JudgedBody) -> ValidatedBody:
+    return prepare(body.anatomy)
 
 
 @remembered

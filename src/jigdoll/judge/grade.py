@@ -8,9 +8,11 @@ from jigdoll.judge.naturalness import Facts, naturalness
 from jigdoll.judge.postures import PoseBank, memory_bank
 from jigdoll.judge.referee import Referee, open_referee
 from jigdoll.judge.verdict import Verdict
+from jigdoll.language import read
 from jigdoll.memory.segments import Memory, open_memory
-from jigdoll.rig.anatomy import Anatomy, BodyKind
-from jigdoll.types import Motion, Request
+from jigdoll.rig.anatomy import Anatomy, BodyKind, anatomy_of
+from jigdoll.rig.reparent import reparent, to_reparented
+from jigdoll.types import Motion, Request, RiggedAsset
 
 
 def graded(
@@ -39,6 +41,12 @@ def graded(
     heard = open_referee() if referee is None else referee
     natural = naturalness(anatomy, motion, facts, bank=bank, referee=heard, request=request)
     return replace(verdict, natural=natural)
+
+
+def grade_clip(verdict: Verdict, asset: RiggedAsset, motion: Motion, prompt: str) -> Verdict:
+    """The verdict on a clip of an artist's rig, graded against the sentence that it is meant to show."""
+    work = reparent(asset)
+    return graded(verdict, anatomy_of(work.asset), to_reparented(work, motion), request=read(prompt))
 
 
 @lru_cache(maxsize=4)

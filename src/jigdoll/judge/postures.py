@@ -112,7 +112,7 @@ def memory_bank(memory: Memory, kind: BodyKind) -> PoseBank:
     for other, _ in near:
         chosen = [i for i, words in enumerate(memory.words) if words.kind == other]
         if chosen:
-            segments = [memory.segment(i) for i in chosen]
+            segments = [memory.segment(i, fps=POSES_PER_SECOND) for i in chosen]
             words = [segment.words for segment in segments]
             return bank_of([s.motion for s in segments], [w.text for w in words], [w.action for w in words])
     return bank_of([], [], [])

@@ -92,10 +92,14 @@ def referee_values(lm: LimbMotion) -> Float[ndarray, "frames channels"]:
     return np.concatenate([*rows, np.tile(poses.has.astype(float), (frames, 1))], -1).astype(np.float32)
 
 
-@torch.no_grad()
 def name_action(referee: Referee, lm: LimbMotion) -> dict[str, float]:
     """How likely each action is, the likeliest first; long clips are heard window by window."""
-    values = referee_values(lm)
+    return name_values(referee, referee_values(lm))
+
+
+@torch.no_grad()
+def name_values(referee: Referee, values: Float[ndarray, "frames channels"]) -> dict[str, float]:
+    """The same, of what the referee sees of a motion."""
     starts = range(0, max(len(values) - WINDOW // 2, 1), WINDOW // 2)
     scores = []
     for start in starts:

@@ -18,7 +18,7 @@ from jigdoll.judge import svg
 from jigdoll.judge.anatomy import study
 from jigdoll.judge.check import WalkCheck
 from jigdoll.judge.page import PAGE
-from jigdoll.judge.table import leg_label, pair_label, rows_of
+from jigdoll.judge.table import leg_label, natural_lines, pair_label, rows_of
 from jigdoll.judge.verdict import Verdict, judge
 from jigdoll.protocols import Progress, quiet
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip_in_pieces
@@ -67,7 +67,7 @@ def write_report(
     blocks = [
         _head(title, prompt, asset, verdict, facts or {}),
         _film_block(pixels, motion, film_file),
-        f'<div class="stack">{_table_block(verdict)}{checked}</div>',
+        f'<div class="stack">{_natural_block(verdict)}{_table_block(verdict)}{checked}</div>',
         f'<div class="stack">{_feet_block(verdict)}{_swing_block(verdict)}</div>',
         _angles_block(asset, motion),
         _losses_block(losses or {}),
@@ -129,6 +129,15 @@ def _png(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
     return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _natural_block(verdict: Verdict) -> str:
+    """How natural it looks and what is wrong with it."""
+    if verdict.natural is None:
+        return ""
+    lines = natural_lines(verdict.natural)
+    rows = "".join(f'<li{" class=worse" if line.startswith("fault") else ""}>{escape(line)}</li>' for line in lines)
+    return f"<section><h2>Looks</h2><ul>{rows}</ul></section>"
 
 
 def _table_block(verdict: Verdict) -> str:

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jigdoll.judge.naturalness import Naturalness
 from jigdoll.judge.verdict import Verdict
+from jigdoll.validators import VALIDATORS
 
 WORSE = 1.5
 """A metric of which less is better is worse beyond so many times the reference's value."""
@@ -63,6 +65,18 @@ _METRICS = (
     _Metric("Body", "out of range", lambda v: 100 * v.limit_violations, "{:.1f}", "%", "Joints past a limit.", 2.0),
     _Metric("Body", "largest excess", lambda v: v.limit_excess, "{:.0f}", "°", "Beyond a joint's limit.", 5.0),
 )
+_VALIDITY = tuple(
+    _Metric(
+        "Validity",
+        row.name.replace("_", " "),
+        lambda verdict, name=row.name: 100 * verdict.validity.get(name, 0.0),
+        "{:.0f}",
+        "% of frames",
+        row.sentence,
+        10.0,
+    )
+    for row in VALIDATORS
+)
 _LEVER = "weights x leg lengths"
 _PHYSICS = (
     _Metric("Physics", "root force", _of("root_force"), "{:.3f}", "weights", "Force that no contact can give.", 0.02),
@@ -79,7 +93,7 @@ _PHYSICS = (
 def rows_of(verdict: Verdict) -> tuple[Row, ...]:
     """All metrics of a verdict, and of the reference that it holds."""
     beside = verdict.reference
-    metrics = _METRICS if verdict.physical is None else (*_METRICS, *_PHYSICS)
+    metrics = (*_METRICS, *_VALIDITY) if verdict.physical is None else (*_METRICS, *_VALIDITY, *_PHYSICS)
     rows = [_row(metric, verdict, beside) for metric in metrics]
     places = [i for i, row in enumerate(rows) if row.group == "Gait"]
     return (*rows[: places[-1] + 1], *_pair_rows(verdict), *rows[places[-1] + 1 :])
@@ -126,3 +140,16 @@ def leg_label(verdict: Verdict, name: str) -> str:
     count = len({leg.name.rsplit("_", 1)[1] for leg in verdict.legs})
     words = {1: ("",), 2: (" front", " hind")}.get(count, tuple(f" {i + 1}" for i in range(count)))
     return side + words[int(rank)]
+
+
+def natural_lines(natural: Naturalness) -> list[str]:
+    """How natural a clip looks, in words."""
+    lines = [f"looks natural to {natural.grade:.0%}"]
+    lines += [f"fault: {fault.message}" for fault in natural.faults]
+    if natural.action_distance >= 0:
+        lines.append(f"{natural.action_distance:.0f} degrees per bone from real clips of what was asked")
+    if natural.pose_distance >= 0:
+        nearest = "; ".join(natural.nearest)
+        lines.append(f"{natural.pose_distance:.0f} degrees per bone from any real pose; nearest: {nearest}")
+    heard = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in natural.heard)
+    return [*lines, f"the referee hears {heard}"]

@@ -3,7 +3,8 @@
 Lengths are shares of the body's length, so that a mouse and a dragon are held to the same rule.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy import ndarray
 from jigdoll.errors import JigdollError
 from jigdoll.judge import cycle, smoothness
 from jigdoll.judge.anatomy import JudgedBody, study
-from jigdoll.judge.bones import limit_violations, self_intersection
+from jigdoll.judge.bones import limit_violations, self_intersection, validity
 from jigdoll.judge.contacts import (
     IN_PLACE,
     Footing,
@@ -127,6 +128,8 @@ class Verdict:
     """What forces the clip would need, where rigid bodies were given to measure them with."""
     reference: "Verdict | None" = None
     """The same for the clip that this one is compared with."""
+    validity: Mapping[str, float] = field(default_factory=dict)
+    """By validator, the share of frames that are wronger than 95 % of real ones (`jigdoll.validators`)."""
     natural: Naturalness | None = None
     """How natural it looks and what is wrong with it, by name, where it was graded (`judge.grade`)."""
 
@@ -197,17 +200,20 @@ def judge(
         pairs=_judge_pairs(trace, body, frequency),
         physical=physical,
         reference=beside,
+        validity=validity(body, motion, ground=ground),
     )
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
     """The verdict as plain numbers, lists and dictionaries, ready for JSON; what is infinite is left out as None."""
-    return {field.name: _plain(getattr(verdict, field.name)) for field in fields(verdict)}
+    return {each.name: _plain(getattr(verdict, each.name)) for each in fields(verdict)}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, LegVerdict | PairVerdict | PhysicalVerdict | Verdict | Naturalness | Fault):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, ndarray):

@@ -1,4 +1,4 @@
-"""Words for the grammar of phrases about motion: actions, styles, who moves and where.
+"""Words for the grammar of phrases about motion: actions, styles, who moves and where; long because it is data.
 
 `MOVES` has one entry per action: `name: plain descriptions = ways to say it | objects`. The ways are base forms, O
 stands for an object; the descriptions stand for the action's meaning. `STYLES` has the same, with adjectives.

@@ -10,7 +10,7 @@ from numpy import ndarray
 from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
-from jigdoll.memory.find import TURNS, Found, find, pick_after, refusal, tempo_of
+from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
 from jigdoll.memory.loops import go_on, loop
 from jigdoll.memory.parts import alike
@@ -21,7 +21,7 @@ from jigdoll.motion import in_place
 from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget.decode import decode
-from jigdoll.rig.retarget.limb_motion import LimbMotion
+from jigdoll.rig.retarget.limb_motion import LimbMotion, to_metres, to_units
 from jigdoll.types import Motion, Request, RequestedAction
 
 CYCLE_SECONDS = 2.4
@@ -46,6 +46,8 @@ class Directions:
     """The end meets the beginning, in pose and velocity."""
     seed: int = 0
     """Another seed finds other segments that fit as well."""
+    worse: float = SEEDS
+    """How much worse than the best they may fit."""
     speed: float | None = None
     """Over the ground, of the actions that get along [m/s]."""
     path: Float[ndarray, "points 2"] | None = None
@@ -96,12 +98,13 @@ def draft(
     pieces: list[list[LimbMotion]] = []
     for action, found in zip(request.actions, ranked, strict=True):
         last = pieces[-1][0] if pieces else directions.start
-        best = pick_after(memory, found, directions.seed, None if last is None else _follows(last))
+        best = pick_after(memory, found, directions.seed, None if last is None else _follows(last), directions.worse)
         others = [f for f in found if _same(f, best)][: ALTERNATIVES - 1]
         raw = [_piece(memory, f, request, action, directions.fps) for f in (best, *others)]
         pieces.append([_paced(piece, action, anatomy, directions) for piece in raw])
         chosen.append(best)
     shown = _timed(request.actions, chosen, pieces, anatomy, directions)
+    shown = _in_same_units(shown, anatomy)
     limb_motion = shown[0]
     for piece in shown[1:]:
         limb_motion = join(limb_motion, piece)
@@ -185,9 +188,9 @@ def _busier(motion: LimbMotion) -> str | None:
     return max(ways, key=lambda side: ways[side])
 
 
-def unit_of(anatomy: Anatomy) -> float:
-    """What places in limb space are counted in [m]."""
-    return anatomy.leg_length if anatomy.grounded else anatomy.body_length
+def unit_of(anatomy: Anatomy, motion: LimbMotion) -> float:
+    """What places of a motion in limb space are counted in [m]."""
+    return anatomy.leg_length if motion.grounded else anatomy.body_length
 
 
 def _gets_along(action: RequestedAction, motion: LimbMotion) -> bool:
@@ -203,8 +206,8 @@ def _paced(motion: LimbMotion, action: RequestedAction, anatomy: Anatomy, direct
         return motion
     motion = settled(motion, anatomy)
     if directions.speed is not None:
-        motion = settled(at_speed(motion, directions.speed / unit_of(anatomy)), anatomy)
-        rest = directions.speed / unit_of(anatomy) / max(speed_of(motion), 1e-6)
+        motion = settled(at_speed(motion, directions.speed / unit_of(anatomy, motion)), anatomy)
+        rest = directions.speed / unit_of(anatomy, motion) / max(speed_of(motion), 1e-6)
         motion = resample(motion, motion.fps, tempo=float(np.clip(rest, 0.7, 1.4)))
     return straight(motion)
 
@@ -213,10 +216,21 @@ def settled(motion: LimbMotion, anatomy: Anatomy) -> LimbMotion:
     """The motion with the way over the ground on which this body's feet do not slip."""
     if not (motion.grounded and anatomy.legs) or len(motion) < 3:
         return motion
-    made = decode(motion, anatomy).pose.root.double().numpy()[:, [0, 2]] / unit_of(anatomy)
+    made = decode(motion, anatomy).pose.root.double().numpy()[:, [0, 2]] / unit_of(anatomy, motion)
     place = motion.place.copy()
     place[:, [0, 2]] = made - made[0] + motion.place[0, [0, 2]]
     return replace(motion, place=place)
+
+
+def _in_same_units(shown: list[LimbMotion], anatomy: Anatomy) -> list[LimbMotion]:
+    """Motions that can be joined: where one flies, places of all are counted as those of flights are."""
+    if all(motion.grounded == shown[0].grounded for motion in shown):
+        return shown
+    metres = [to_metres(anatomy, motion.place, grounded=motion.grounded) for motion in shown]
+    return [
+        replace(motion, place=to_units(anatomy, places, grounded=False), grounded=False)
+        for motion, places in zip(shown, metres, strict=True)
+    ]
 
 
 def _timed(
@@ -233,14 +247,14 @@ def _timed(
     share = CYCLE_SECONDS
     if directions.seconds is not None and any(cyclic):
         share = max((directions.seconds - fixed) / sum(cyclic) + 0.3 * (len(pieces) > 1), 0.6)
-    path = None if directions.path is None else checked_path(directions.path) / unit_of(anatomy)
+    path = None if directions.path is None else checked_path(directions.path)
     shown = []
     for action, kin, goes_on, count in zip(actions, pieces, cyclic, counts, strict=True):
-        travels, length = _gets_along(action, kin[0]), share
+        travels, length, unit = _gets_along(action, kin[0]), share, unit_of(anatomy, kin[0])
         if goes_on and action.name == "idle" and len(pieces) > 1 and directions.seconds is None:
             length = REST_SECONDS
         if travels and path is not None and directions.seconds is None:
-            length = path_length(path) / max(speed_of(kin[0]), STANDING)
+            length = path_length(path) / unit / max(speed_of(kin[0]), STANDING)
         if not goes_on:
             motion = kin[0]
             for _ in range(count - 1):
@@ -250,7 +264,7 @@ def _timed(
         else:
             motion = go_on(kin, length, seed=directions.seed)
         if travels and path is not None:
-            motion, path = follow(_fitting(motion, path, directions), path), None
+            motion, path = follow(_fitting(motion, path / unit, directions), path / unit), None
         elif travels:
             round_course = action.way == "circle"
             motion = follow(motion, _circle(action, motion)) if round_course else straight(motion)
@@ -313,7 +327,7 @@ def _unmet(
         if not going:
             notes.append("nothing in the sentence gets along, so the speed is not used")
         for motion in going:
-            made = speed_of(motion) * unit_of(anatomy)
+            made = speed_of(motion) * unit_of(anatomy, motion)
             if abs(made - directions.speed) > 0.1 * directions.speed:
                 notes.append(f"{directions.speed:g} m/s were asked for; this gait goes at {made:.2f} m/s on this body")
     if request.style and not any(found.style for found in chosen):

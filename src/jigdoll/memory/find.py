@@ -31,12 +31,13 @@ SERVES: dict[str, dict[str, float]] = {
     "trot": {"run": 0.65, "walk": 0.62},
     "gallop": {"run": 0.85},
     "walk": {"slither": 0.62, "crawl": 0.62},
-    "crawl": {"walk": 0.62},
+    "crawl": {"walk": 0.74},
     "slither": {"walk": 0.8, "crawl": 0.8},
     "creep": {"sneak": 0.9},
     "bite": {"attack": 0.75},
     "pounce": {"attack": 0.68},
     "attack": {"bite": 0.8, "punch": 0.65, "swordplay": 0.7, "kick": 0.62},
+    "punch": {"attack": 0.65},
     "flap": {"fly": 0.85},
     "take_off": {"fly": 0.7},
     "land": {"fly": 0.62},
@@ -54,6 +55,12 @@ SERVES: dict[str, dict[str, float]] = {
     "turn_around": {"turn": 0.75},
 }
 """What real motion of one action may be shown for another."""
+FRAGMENTS = {"start", "end", "landing", "toidle", "to", "loop"}
+"""Words of clips that show only a part of an action."""
+STRANGE = ("robot", "monster")
+"""Who is no model for others of its kind."""
+MANNERS = {"zombie"}
+"""Who moves in a manner of their own."""
 IMPLIED = {"stagger": ("drunk", "zombie"), "limp": ("injured",)}
 """Manners that some actions have by themselves."""
 STYLED_WALK = 0.85
@@ -142,16 +149,22 @@ def refusal(memory: Memory, request: Request, action: RequestedAction, anatomy: 
     )
 
 
-def pick(found: Sequence[Found], seed: int) -> Found:
-    """One of the segments that fit about as well as the best: another seed, another one."""
-    near = [f for f in found if f.score > found[0].score - SEEDS]
+def pick(found: Sequence[Found], seed: int, worse: float = SEEDS) -> Found:
+    """One of the segments that fit at most so much worse than the best: another seed, another one."""
+    near = [f for f in found if f.score > found[0].score - worse]
     return near[seed % len(near)]
 
 
-def pick_after(memory: Memory, found: Sequence[Found], seed: int, end: Callable[[LimbMotion], float] | None) -> Found:
+def pick_after(
+    memory: Memory,
+    found: Sequence[Found],
+    seed: int,
+    end: Callable[[LimbMotion], float] | None,
+    worse: float = SEEDS,
+) -> Found:
     """The one to take after another action: of those that fit, the one that goes on best from there."""
     if end is None:
-        return pick(found, seed)
+        return pick(found, seed, worse)
     near = [f for f in found if f.score > found[0].score - FITTING]
     ranked = sorted(near, key=lambda f: -f.score + TRANSITION * end(memory.segment(f.index).motion))
     return ranked[0] if seed == 0 else ranked[seed % min(len(ranked), 3)]
@@ -174,7 +187,8 @@ def _sentence(request: Request, action: RequestedAction) -> str:
 def _styles(request: Request, action: RequestedAction) -> set[str]:
     """The styles of a request in the words of segments: "like an old robot" is old, and a robot."""
     words = {word for style in request.style for word in style.split()} - {"like", "a", "an", "the"}
-    return words | set(IMPLIED.get(action.name, ()))
+    words |= {request.noun or ""} & MANNERS
+    return words or set(IMPLIED.get(action.name, ()))
 
 
 def _names(name: str) -> dict[str, float]:
@@ -199,7 +213,7 @@ def _manner(request: Request, action: RequestedAction, words: Words, styled: boo
         score = -0.3 * bool(words.style)
         score -= 0.03 * max(len(words.text.split()) - 4, 0)  # a long text tells of something special
     if action.name not in TURNS:
-        score -= 0.2 * min(abs(words.turn), 2.0)
+        score -= (0.05 if words.cyclic else 0.2) * min(abs(words.turn), 2.0)  # a way that goes on can be straightened
     wanted = {"backward": "back", "sideways": "side"}.get(action.way or "")
     for way in ("back", "side"):
         there = any(word.startswith(way) for word in words.text.lower().split())
@@ -213,12 +227,14 @@ def _body_fit(words: Words, anatomy: Anatomy, request: Request) -> float:
     same = same or (words.noun == "person" and request.species in (None, "human"))
     same = same or (len(words.noun) > 2 and words.noun in anatomy.asset.name.lower())
     legs = abs(words.legs - len(anatomy.legs)) / 8
-    return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy))
+    machine = words.noun in STRANGE and not same
+    return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy)) - 0.25 * machine
 
 
 def _quality(words: Words) -> float:
     """Usual ones first; very short pieces show little; what slides, and what is only procedural, comes last."""
-    score = 0.2 * words.typical - stuck(words) - (0.15 if words.seconds < 0.4 else 0.0)
+    score = 0.2 * words.typical - stuck(words) - (0.5 if words.seconds < 0.5 and not words.cyclic else 0.0)
+    score -= 0.2 * bool(FRAGMENTS & set(words.text.lower().split()))
     return score - 0.4 * words.source.startswith("zoo")
 
 

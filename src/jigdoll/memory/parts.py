@@ -94,8 +94,9 @@ def alike(first: LimbMotion, second: LimbMotion) -> tuple[LimbMotion, LimbMotion
         ours.append(replace(track, has=has))
         others.append(replace(_since_rest_of(other, track), has=has))
     grounded = first.grounded and second.grounded
-    first = replace(_with_middle(first, second), limbs=tuple(ours), grounded=grounded)
-    return first, replace(_with_middle(second, first), limbs=tuple(others), grounded=grounded, kind=first.kind)
+    kind = first.kind
+    first = replace(_with_middle(first, second), limbs=tuple(ours), grounded=grounded, centres={})
+    return first, replace(_with_middle(second, first), limbs=tuple(others), grounded=grounded, kind=kind, centres={})
 
 
 def local_velocity(parts: Parts, fps: float) -> Float[ndarray, "frames 3"]:

@@ -23,6 +23,7 @@ from jigdoll.math.rotations import (
     quaternion_to_matrix,
 )
 from jigdoll.math.transforms import transform
+from jigdoll.physics.balance import Balancer
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.chair import Chair
 from jigdoll.physics.controls import between
@@ -128,15 +129,24 @@ class MujocoEngine:
         tracks = _Tracks(plan, substeps)
         rows, torques = np.zeros((len(plan.aims), len(b), 13)), np.zeros((len(plan.aims), len(b), 3))
         hand = np.zeros((len(plan.aims), 6))
+        model.opt.gravity[:] = self._gravity
         self._put(self.rows(self.start(plan.T_world_body[0], plan.twists[0])))
         rows[0] = self._get()
         weight = b.total_mass
+        balancer = Balancer(self, plan, tracks) if plan.balanced else None
         for frame in range(1, len(plan.aims)):
             for k in range((frame - 1) * substeps, frame * substeps):
                 mujoco.mj_step1(model, d)
+                if balancer is not None:
+                    torque, help = balancer.step(k)
+                    torques[frame, 1:] += torque
+                    hand[frame] += help
+                    mujoco.mj_step2(model, d)
+                    continue
                 torques[frame, 1:] += self._drive(tracks.aims[k], tracks.rates[k], tracks.torques[k])
                 hand[frame, 3:] += self._help(tracks.first[k], tracks.spin[k])
-                pull = self._pull(tracks.centre[k], tracks.way[k], plan.hand * GRAVITY) if plan.hand else 0.0
+                off, slip = self._away(tracks.centre[k], tracks.way[k])
+                pull = self._pull(off, slip, plan.hand * GRAVITY)
                 hand[frame, :3] += weight * pull
                 model.opt.gravity[:] = self._gravity + pull
                 mujoco.mj_step2(model, d)
@@ -158,34 +168,46 @@ class MujocoEngine:
     def _drive(self, aims: ndarray, rates: ndarray, torques: ndarray) -> ndarray:
         """Give all joints their torques; what the drives do besides the torques that the plan asks for."""
         d = self.data
-        q = d.qpos[self._q]
-        w, x, y, z = q[:, 0], q[:, 1], q[:, 2], q[:, 3]
-        W, X, Y, Z = aims[:, 0], aims[:, 1], aims[:, 2], aims[:, 3]
-        # The vector part of inverse(q) * aim, twice, on the shorter way: the turn that is left, in the body's frame.
-        off = np.stack([w * X - x * W - y * Z + z * Y, w * Y + x * Z - y * W - z * X, w * Z - x * Y + y * X - z * W], 1)
-        off *= np.where(w * W + x * X + y * Y + z * Z < 0, -2.0, 2.0)[:, None]
-        pull = self._ke * off
+        pull = self._ke * self._off(aims)
         damping = self._kd + self.gains.dt * self._ke
         d.qfrc_applied[self._v] = torques + pull + damping * rates
         return pull + self._kd * (rates - d.qvel[self._v])
 
+    def _off(self, aims: ndarray) -> ndarray:
+        """The turn that is left for each joint to where it aims, in the body's frame."""
+        q = self.data.qpos[self._q]
+        w, x, y, z = q[:, 0], q[:, 1], q[:, 2], q[:, 3]
+        W, X, Y, Z = aims[:, 0], aims[:, 1], aims[:, 2], aims[:, 3]
+        # The vector part of inverse(q) * aim, twice, on the shorter way.
+        off = np.stack([w * X - x * W - y * Z + z * Y, w * Y + x * Z - y * W - z * X, w * Z - x * Y + y * X - z * W], 1)
+        return off * np.where(w * W + x * X + y * Y + z * Z < 0, -2.0, 2.0)[:, None]
+
     def _help(self, first: ndarray, spin: ndarray) -> ndarray:
         """Turn the first body towards a wished quaternion; the torque in the world."""
         d = self.data
-        q, R = d.qpos[3:7], d.xmat[self._body[0]].reshape(3, 3)
-        off = np.zeros(4)
-        self._mujoco.mju_negQuat(off, q)
-        self._mujoco.mju_mulQuat(off, first, off)
-        torque = self._up_ke * (2 * off[1:] * (1.0 if off[0] >= 0 else -1.0))
+        R = d.xmat[self._body[0]].reshape(3, 3)
+        torque = self._up_ke * self._tilt(first)
         damping = self.model.dof_damping[3]
         d.qfrc_applied[3:6] = R.T @ (torque + damping * spin)
         return torque + self._up_kd * (spin - R @ d.qvel[3:6])
 
-    def _pull(self, centre: ndarray, way: ndarray, most: float) -> ndarray:
-        """The acceleration of all bodies alike with which the hand brings the centre of mass back."""
+    def _tilt(self, first: ndarray) -> ndarray:
+        """The turn that is left for the first body to a wished quaternion, in the world."""
+        off = np.zeros(4)
+        self._mujoco.mju_negQuat(off, self.data.qpos[3:7])
+        self._mujoco.mju_mulQuat(off, first, off)
+        return 2 * off[1:] * (1.0 if off[0] >= 0 else -1.0)
+
+    def _away(self, centre: ndarray, way: ndarray) -> tuple[ndarray, ndarray]:
+        """How far the centre of mass is from where it should be, and how much too slow."""
         self._mujoco.mj_subtreeVel(self.model, self.data)
         at = self._body[0]
-        off, slip = centre - self.data.subtree_com[at], way - self.data.subtree_linvel[at]
+        return centre - self.data.subtree_com[at], way - self.data.subtree_linvel[at]
+
+    def _pull(self, off: ndarray, slip: ndarray, most: float) -> ndarray:
+        """The acceleration of all bodies alike with which the hand brings the centre of mass back."""
+        if not most:
+            return np.zeros(3)
         stiffness = most / (HAND_REACH * self.bodies.length)
         pull = stiffness * off + 2 * math.sqrt(stiffness) * slip  # critically damped
         return pull * min(1.0, most / max(float(np.linalg.norm(pull)), 1e-12))
@@ -274,6 +296,7 @@ class _Tracks:
         self.rates = spread(plan.rates)[:, 1:]
         self.torques = np.repeat(plan.torques[1:, 1:].numpy(), substeps, 0)
         self.spin, self.centre, self.way = (spread(v) for v in (plan.twists[:, 0, 3:], plan.centre, plan.way))
+        self.place = spread(plan.T_world_body[:, 0, :3, 3])
 
 
 def _continuous(q: Float[Tensor, "frames n 4"]) -> Float[Tensor, "frames n 4"]:

@@ -1,9 +1,10 @@
-"""The robust path: a clip performed by drives that cannot explode, with as small a hand as holds it.
+"""The robust path: a clip performed by joints that cannot explode, with as small a hand as holds it.
 
-Where the clip asks for more than contacts can give (and artists' clips mostly do), a hand helps: it pulls all bodies
-alike towards the clip's centre of mass, as a second gravity would, and turns the first body upright. It is never
-stronger than it must be: the clip is learned with a strong one, which is then taken away step by step for as long as
-the clip still holds. Learning is a few passes: what the drives had to add in one is given ahead in the next.
+Joints follow the clip by inverse dynamics at every step, with the contacts that are there (`balance`), and the body
+goes where the ground can carry it (`possible`). Where the clip asks for more than contacts can give, a hand helps: at
+first none, then one that may turn the first body, then one that pulls all bodies alike, as a second gravity would,
+stronger and stronger until the clip holds; then it is taken back as far as it still does. Drives that only aim at
+the clip are tried where that fails.
 """
 
 import math
@@ -26,18 +27,21 @@ from jigdoll.physics.chair import Chair
 from jigdoll.physics.gains import Gains, ideal_gains, subtree_inertia
 from jigdoll.physics.metrics import has_fallen, joint_torques
 from jigdoll.physics.reference import Reference, local_rotations
+from jigdoll.physics.stances import with_possible_path
 from jigdoll.protocols import Progress, quiet
 
-HANDS = (0.0, 0.05, 0.15, 0.4, 1.0, 3.0, 10.0, 30.0)
-"""The strongest pull of the hand that is tried [g], in this order. Jumps of cartoons want the last ones."""
-ENOUGH = 0.4
-"""Stronger hands than this are only tried where none so far holds the clip [g]."""
+HELP = ((0.0, 0.0), (0.0, 0.3), (0.0, 1.0), (0.1, 1.0), (0.3, 1.0), (1.0, 2.0), (3.0, 4.0), (10.0, 10.0), (30.0, 30.0))
+"""The most that a hand may pull [weights] and turn [weights x leg lengths], in the order in which it is tried."""
 NEAR = 0.034
 """A clip holds while its bodies are nearer to it than this on average [body lengths] ..."""
 SLACK = 1.2
 """... or than this many times the nearest that any hand comes to."""
-PASSES = 2
-"""Rollouts in which torques are learned, with the hand that holds the clip and with the next weaker one."""
+BROKEN = 0.1
+"""Bodies that are so far from the clip in any frame [body lengths, mean] do another one there."""
+SHIFT = 0.02
+"""How far the centre of mass is moved at most on average to where the ground can carry it [body lengths]."""
+LESS = (0.5, 0.7)
+"""Shares of the help that holds a clip which are tried after it, the smaller first."""
 UPRIGHT = 5.0
 """How much stiffer the torque is that turns the first body than what `upright` means elsewhere: drives without
 gradients cannot make up for a trunk that leans."""
@@ -45,8 +49,6 @@ MOST_TORQUE = 5.0
 """The largest torque that is given ahead [weights x leg lengths]."""
 WEAK = 0.1
 """The hand with which the speed of a clip that walks in place is found [g]."""
-LEARNED = 0.3
-"""How much of what the drives added in a pass is given ahead in the next one."""
 
 LOOSE_RATE = 2.0
 """How fast loose parts swing [1/s] ..."""
@@ -76,6 +78,10 @@ class Plan:
     """The strongest acceleration with which the hand pulls all bodies towards it [g]."""
     upright: float
     """Scale of the torque that turns the first body as the clip has it."""
+    loose: tuple[int, ...] = ()
+    """Bodies that swing by themselves."""
+    balanced: bool = False
+    """Whether joints do what the clip asks by inverse dynamics at every step, with the ground that is there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +115,20 @@ class Robust:
     torques: Float[Tensor, "frames bodies 3"]
     """Of the joints [N m], world."""
     hand: Float[Tensor, "frames 6"]
-    ahead: Float[Tensor, "frames bodies 3"]
-    """The torques that were given ahead [N m], in the bodies' frames."""
-    strength: float
-    """The strongest pull that the hand was allowed [g]."""
+    plan: Plan
+    """What was asked for."""
     error: float
     """Mean distance of the bodies to the clip [body lengths]."""
+    worst: float
+    """The same in the frame where it is largest."""
     fell: bool
     passes: int
     chair: Chair | None
+
+    @property
+    def strength(self) -> float:
+        """The strongest pull that the hand was allowed [g]."""
+        return self.plan.hand
 
 
 def perform_clip(
@@ -130,7 +141,6 @@ def perform_clip(
     friction: float = 1.0,
     upright: float = 1.0,
     loose: tuple[int, ...] = (),
-    passes: int = PASSES,
     chair: Chair | None = None,
     progress: Progress = quiet,
 ) -> Robust:
@@ -140,38 +150,44 @@ def perform_clip(
     """
     clip = reference.T_world_body if clip is None else clip
     gains = with_loose(bodies, ideal_gains(bodies, step_of(bodies, reference.fps), friction=friction), loose)
-    engine = make_performer(bodies, gains, ground=ground, gravity=ground, chair=chair)
-    plan = make_plan(bodies, reference, ground=ground, friction=friction, loose=loose)
     falls = ground and has_fallen(bodies, clip)
     tried: list[Robust] = []
+    options = {"ground": ground, "friction": friction, "loose": loose}
 
-    def attempt(plan: Plan) -> Performance:
+    def attempt(plan: Plan) -> bool:
+        engine = make_performer(bodies, gains, ground=ground, gravity=ground, chair=chair)
         done = engine.perform(plan)
         tried.append(_judged(bodies, clip, plan, done, ground=ground, count=len(tried) + 1, chair=chair))
-        progress(min(0.95, len(tried) / (len(HANDS) + 2 * passes)), f"performing, hand {plan.hand:g} g")
-        return done
+        progress(min(0.95, len(tried) / 30), f"performing, hand {plan.hand:g} g")
+        return _holds(tried[-1], falls)
 
-    for hand in HANDS:
-        for ahead in (1.0, 0.0):  # torques given ahead help a blow, and may hinder a gait
-            attempt(
-                replace(plan, hand=hand, upright=_upright(upright, hand), torques=_some(plan.torques, ahead, loose))
-            )
-        if hand >= ENOUGH and _holds(tried, falls):
+    driven = make_plan(bodies, reference, **options)
+    plans = []
+    if ground:
+        plans.append(replace(driven, balanced=True))
+        aim = with_possible_path(bodies, reference, friction=friction, most=SHIFT, seated=chair is not None)
+        plans.insert(0, replace(make_plan(bodies, aim, **options), balanced=True))
+    for hand, turn in HELP:
+        held = [attempt(replace(plan, hand=hand, upright=upright * turn)) for plan in plans]
+        if not any(held) and (hand or turn >= 1.0):
+            held = [attempt(plan) for plan in _driven(driven, hand, upright)]
+        if any(held):
             break
     chosen = _least(tried, falls)
-    weaker = [hand for hand in HANDS if hand < chosen.strength][-1:]
-    for hand in (chosen.strength, *weaker):
-        learned = replace(plan, hand=hand, upright=_upright(upright, hand), torques=chosen.ahead)
-        for _ in range(passes):
-            learned = replace(learned, torques=_learned(learned.torques, attempt(learned).drives, loose))
+    if chosen.plan.balanced and (chosen.plan.hand or chosen.plan.upright):
+        for share in LESS:
+            less = replace(chosen.plan, hand=share * chosen.plan.hand, upright=share * chosen.plan.upright)
+            if attempt(less):
+                break
     return replace(_least(tried, falls), passes=len(tried))
 
 
-def _some(torques: Float[Tensor, "frames bodies 3"], share: float, loose: tuple[int, ...]) -> Tensor:
-    """A share of the torques; loose joints keep theirs, which hold them up."""
-    less = share * torques
-    less[:, list(loose)] = torques[:, list(loose)]
-    return less
+def _driven(plan: Plan, hand: float, upright: float) -> list[Plan]:
+    """The plan for drives that only aim at the clip: torques given ahead help a blow, and may hinder a gait."""
+    less = torch.zeros_like(plan.torques)
+    less[:, list(plan.loose)] = plan.torques[:, list(plan.loose)]  # which hold them up
+    plan = replace(plan, hand=hand, upright=_upright(upright, hand))
+    return [plan, replace(plan, torques=less)]
 
 
 def _upright(upright: float, hand: float) -> float:
@@ -179,18 +195,22 @@ def _upright(upright: float, hand: float) -> float:
     return UPRIGHT * upright * (1 + 2 * hand)
 
 
-def _holds(tried: list[Robust], falls: bool) -> bool:
-    """Whether one of these is near enough and does not fall."""
-    return any(seen.error <= NEAR and (falls or not seen.fell) for seen in tried)
+def _holds(seen: Robust, falls: bool) -> bool:
+    """Whether a performance is near enough all the time and does not fall."""
+    return seen.error <= NEAR and seen.worst <= BROKEN and (falls or not seen.fell)
 
 
 def _least(tried: list[Robust], falls: bool) -> Robust:
     """The performance with the weakest hand among those that hold the clip about as well as the best does."""
     standing = [seen for seen in tried if falls or not seen.fell] or tried
     nearest = min(seen.error for seen in standing)
-    good = [seen for seen in standing if seen.error <= max(NEAR, SLACK * nearest)]
-    weakest = min(seen.strength for seen in good) if good else math.inf
-    return min((seen for seen in good if seen.strength == weakest), key=lambda seen: seen.error, default=tried[0])
+    good = [seen for seen in standing if _holds(seen, falls)]
+    good = good or [seen for seen in standing if seen.error <= max(NEAR, SLACK * nearest)]
+    weakest = min((seen.strength for seen in good), default=math.inf)
+    good = [seen for seen in good if seen.strength <= weakest]
+    turned = min((seen.plan.upright for seen in good if seen.plan.balanced), default=math.inf)
+    good = [seen for seen in good if seen.plan.balanced and seen.plan.upright <= turned] or good
+    return min(good, key=lambda seen: seen.error, default=tried[0])
 
 
 def drift(
@@ -246,6 +266,7 @@ def make_plan(
         way=(share * reference.twists[..., :3]).sum(1),
         hand=0.0,
         upright=1.0,
+        loose=loose,
     )
 
 
@@ -296,30 +317,20 @@ def _judged(
         rest = torch.cat([T[..., :3, 3], matrix_to_quaternion(T[..., :3, :3]), plan.twists], -1)
         rows = torch.cat([rows, rest[-missing:]])
     pad = (0, 0) * (done.drives.ndim - 1) + (0, missing)
-    own = plan.torques + torch.nn.functional.pad(done.drives, pad)
+    own = (0.0 if plan.balanced else plan.torques) + torch.nn.functional.pad(done.drives, pad)
     R = quaternion_to_matrix(rows[..., 3:7])
-    gap = (rows[..., :3] - clip[..., :3, 3]).norm(dim=-1).mean() / bodies.length
+    gap = (rows[..., :3] - clip[..., :3, 3]).norm(dim=-1).mean(1) / bodies.length
     return Robust(
         rows=rows,
         torques=(R @ own[..., None])[..., 0],
         hand=torch.nn.functional.pad(done.hand, (0, 0, 0, missing)),
-        ahead=plan.torques,
-        strength=plan.hand,
-        error=math.inf if missing else float(gap),
+        plan=plan,
+        error=math.inf if missing else float(gap.mean()),
+        worst=math.inf if missing else float(gap.max()),
         fell=ground and has_fallen(bodies, transform(R, rows[..., :3])),
         passes=count,
         chair=chair,
     )
-
-
-def _learned(
-    torques: Float[Tensor, "frames bodies 3"], drives: Float[Tensor, "_ bodies 3"], loose: tuple[int, ...]
-) -> Float[Tensor, "frames bodies 3"]:
-    """What the drives had to add is given ahead the next time, smoothed; loose joints learn nothing."""
-    more = torch.zeros_like(torques)
-    more[: len(drives)] = LEARNED * drives
-    more[:, list(loose)] = 0
-    return torques + _smoothed(more)
 
 
 def _smoothed(values: Float[Tensor, "frames bodies 3"]) -> Float[Tensor, "frames bodies 3"]:

@@ -18,7 +18,7 @@ from jigdoll.physics.gains import Gains
 ROOM = 3.4
 """The largest eigenvalue of (K dt^2 + 2 D dt) / M that is allowed; 4 is where springs explode."""
 TOUCHES = 0.02
-"""Skin no higher than this above the ground may touch it in a pose [body lengths]: a knee in the air softens nothing."""
+"""Skin that is no higher than this may touch the ground [body lengths]: a knee in the air softens nothing."""
 ROUNDS = 30
 """How often springs are softened before what is left is scaled as a whole."""
 

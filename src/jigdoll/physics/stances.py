@@ -17,8 +17,11 @@ from jigdoll.math.curves import smoothstep
 from jigdoll.math.transforms import apply, transform
 from jigdoll.physics.bodies import Bodies
 from jigdoll.physics.bodies_to_motion import reach
+from jigdoll.physics.possible import possible_path
 from jigdoll.physics.reference import Reference, feet_of, twists, with_angles
 
+TOUCHES = 0.015
+"""Skin that is nearer to the ground than this can be carried by it [body lengths]."""
 GROUND = 0.04
 """A stance is one where the foot is not higher above the ground than this [body lengths]."""
 MOST = 0.08
@@ -62,20 +65,70 @@ def without_ghosts(bodies: Bodies, clip: Reference) -> Bodies:
 
 def with_stances(bodies: Bodies, reference: Reference) -> Reference:
     """The clip with its stances put in place."""
-    T, fps = reference.T_world_body, reference.fps
-    names = supports(bodies, T)
+    names = supports(bodies, reference.T_world_body)
     if not names or len(reference) < 3:
         return reference
+    feet, stands = _standing(bodies, reference, names)
+    return _moved(bodies, reference, names, torch.zeros_like(feet.joints[:, 0]), stance_shifts(feet, stands))
+
+
+def with_possible_path(
+    bodies: Bodies, reference: Reference, *, friction: float, most: float, seated: bool = False
+) -> Reference:
+    """The clip with its centre of mass where the ground can carry it, or nearly.
+
+    The body is shifted as a whole, by `most` body lengths on average; feet that stand stay where they stand. Who is
+    `seated` never hangs in the air.
+    """
+    T, fps = reference.T_world_body, reference.fps
+    low = apply(T, bodies.contacts.expand(len(T), -1, -1, -1))[..., 1].flatten(1).amin(1)
+    touches = (low < TOUCHES * bodies.length) | seated
+    centre = centre_of_mass(bodies, T)
+    path = possible_path(centre, touches, fps, length=bodies.length, friction=friction, most=most)
+    shift = path.centre - centre
+    names = supports(bodies, T)
+    if not names or len(reference) < 3:
+        moved = T.clone()
+        moved[..., :3, 3] += shift[:, None]
+        return replace(reference, T_world_body=moved, twists=twists(bodies, moved, fps))
+    _, stands = _standing(bodies, reference, names)
+    swings = torch.stack([_swing(foot, _runs(foot)) if bool(foot.any()) else foot + 1.0 for foot in stands.T], 1)
+    return _moved(bodies, reference, names, shift, swings[..., None] * shift[:, None])
+
+
+def centre_of_mass(bodies: Bodies, T: Float[Tensor, "frames bodies 4 4"]) -> Float[Tensor, "frames 3"]:
+    """Where the centre of mass of all bodies is [m]."""
+    com = (T[..., :3, :3] @ bodies.com[:, :, None])[..., 0] + T[..., :3, 3]
+    return (bodies.mass[:, None] * com).sum(1) / bodies.total_mass
+
+
+def _standing(
+    bodies: Bodies, reference: Reference, names: tuple[tuple[int, ...], ...]
+) -> tuple[Feet, Bool[Tensor, "frames feet"]]:
+    """The supports of a clip, and when each stands on the ground."""
+    T, fps = reference.T_world_body, reference.fps
     feet = feet_of(bodies, T, fps, names)
     travel = (T[-1, 0, :3, 3] - T[0, 0, :3, 3])[[0, 2]] * fps / (len(T) - 1)
     stands = find_stances(feet, travel=travel) & (feet.soles[..., 1].amin(-1) < GROUND * bodies.length)
-    shift = stance_shifts(feet, stands)
-    place = T[..., :3, 3].clone()
+    return feet, stands
+
+
+def _moved(
+    bodies: Bodies,
+    reference: Reference,
+    names: tuple[tuple[int, ...], ...],
+    shift: Float[Tensor, "frames 3"],
+    feet: Float[Tensor, "frames feet 3"],
+) -> Reference:
+    """The clip shifted as a whole, each foot by its own way; legs reach for their feet."""
+    T = reference.T_world_body
+    place = T[..., :3, 3] + shift[:, None]
     for index, foot in enumerate(names):
-        place[:, list(foot)] += shift[:, index, None]
+        place[:, list(foot)] = T[:, list(foot), :3, 3] + feet[:, index, None]
     turn, root = reach(bodies, place, T[..., :3, :3], names, limbs_follow=True)
     moved = transform(turn, root)
-    return with_angles(bodies, replace(reference, T_world_body=moved, twists=twists(bodies, moved, fps)))
+    own = replace(reference, T_world_body=moved, twists=twists(bodies, moved, reference.fps))
+    return with_angles(bodies, own)
 
 
 def stance_shifts(feet: Feet, stands: Bool[Tensor, "frames feet"]) -> Float[Tensor, "frames feet 3"]:

@@ -28,7 +28,7 @@ from jigdoll.physics.metrics import has_fallen
 from jigdoll.physics.optimise import MakeEngine, NotFinite, Window, cut, find_stable_step, help_of, optimise, windows
 from jigdoll.physics.prepare import on_its_way, on_the_spot, running_ground
 from jigdoll.physics.reference import Reference, check_clip, make_reference
-from jigdoll.physics.robust import MakePerformer, Robust, drift, perform_clip, step_of
+from jigdoll.physics.robust import BROKEN, MakePerformer, Robust, drift, perform_clip, step_of
 from jigdoll.physics.stances import with_stances, without_ghosts
 from jigdoll.protocols import Progress, quiet
 from jigdoll.types import Motion, Pose, RiggedAsset
@@ -177,6 +177,8 @@ def _first_answer(robust: Robust, task: _Task) -> str:
 
 def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
     bodies, fps, notes = task.bodies, task.clip.fps, []
+    if not task.config.ground:
+        notes.append("flies or swims: air or water carries it, there is no ground and no weight")
     if bool(task.ground.any()):
         notes.append(f"walks in place: it was given {float(task.ground.norm()):.2f} m/s over the ground")
     if robust.chair is not None:
@@ -190,7 +192,7 @@ def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
             f"{worst / fps:.2f} s"
         )
     gap = (robust.rows[..., :3] - task.clip.T_world_body[..., :3, 3]).norm(dim=-1).mean(1) / bodies.length
-    broken = (gap > 0.1).nonzero()
+    broken = (gap > BROKEN).nonzero()
     if len(broken):
         notes.append(f"it breaks at {int(broken[0, 0]) / fps:.2f} s: the bodies are more than 10 % off there")
     elif not robust.strength:

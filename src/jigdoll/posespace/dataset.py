@@ -31,7 +31,7 @@ from jigdoll.posespace.ground_speed import BACKWARDS, GAITS, TOO_FAST, with_grou
 from jigdoll.posespace.layout import EXTRA, pack
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.retarget.limb_motion import encode
-from jigdoll.types import Limb, Mesh, RiggedAsset, Weights
+from jigdoll.types import Limb, Mesh, RiggedAsset, Skeleton, Weights
 from jigdoll.zoo.gaits import actions, reference_motion
 from jigdoll.zoo.skeleton import build_skeleton
 from jigdoll.zoo.species import TABLE
@@ -129,7 +129,7 @@ def creature_takes(count: int, *, seed: int = 0, held_out: bool = False) -> Iter
         build = sample_build(generator, spread=1.0 if held_out else 2.5)
         try:
             skeleton = build_skeleton(apply_build(plan, build))
-            asset = _bare(plan.name, skeleton)
+            asset = bare_asset(plan.name, skeleton)
             able = actions(asset)
             anatomy = anatomy_of(asset)
             chosen = [able[i] for i in torch.randperm(len(able), generator=generator)[:5].tolist()]
@@ -139,7 +139,11 @@ def creature_takes(count: int, *, seed: int = 0, held_out: bool = False) -> Iter
                 if name not in ACTIONS:
                     continue
                 noun = plan.name.replace("_", " ")
-                text = f"a {noun} {inflect(ACTIONS[name].verbs[0])[1]}{action[4:].replace('_', ' ')}" if name == "turn" else ""
+                text = (
+                    f"a {noun} {inflect(ACTIONS[name].verbs[0])[1]}{action[4:].replace('_', ' ')}"
+                    if name == "turn"
+                    else ""
+                )
                 yield Take(
                     text or f"a {noun} {inflect(ACTIONS[name].verbs[0])[1]}", name, noun, "jigdoll zoo", "own work",
                     "far" if held_out else "train", f"zoo {plan.name}", motion, encode(anatomy, motion), anatomy,
@@ -148,11 +152,11 @@ def creature_takes(count: int, *, seed: int = 0, held_out: bool = False) -> Iter
             sys.stderr.write(f"left out: {plan.name} {number}: {error}\n")
 
 
-def _bare(name: str, skeleton: object) -> RiggedAsset:
+def bare_asset(name: str, skeleton: Skeleton) -> RiggedAsset:
     """A skeleton without skin."""
     mesh = Mesh(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 3))
     none = Weights(torch.zeros(0, 1, dtype=torch.long), torch.zeros(0, 1))
-    return RiggedAsset(name, mesh, skeleton, none)  # pyright: ignore[reportArgumentType]
+    return RiggedAsset(name, mesh, skeleton, none)
 
 
 def build_dataset(corpus: Path, cache: Path, *, creatures: int = 400) -> None:
@@ -199,13 +203,13 @@ def save_clips(path: Path, data: Dataset) -> None:
         ],
         "figures": [
             {
-                "kind": f.kind, "kinds": f.kinds, "hip": f.hip, "grounded": f.grounded,
+                "kind": f.kind, "kinds": f.kinds, "hip": f.hip, "rise": f.rise, "span": f.span, "grounded": f.grounded,
                 "limbs": [(limb.kind, limb.side, limb.rank) for limb in f.limbs],
             }
             for f in data.figures
         ],
     }  # fmt: skip
-    arrays = {"index": np.frombuffer(json.dumps(index).encode(), np.uint8)}
+    arrays: dict[str, ndarray] = {"index": np.frombuffer(json.dumps(index).encode(), np.uint8)}
     arrays["values"] = np.concatenate([clip.values.reshape(-1, CHANNELS) for clip in data.clips])
     for name in _FIGURE_ARRAYS:
         arrays[name] = np.concatenate([np.asarray(getattr(f, name), np.float32).ravel() for f in data.figures])
@@ -215,7 +219,7 @@ def save_clips(path: Path, data: Dataset) -> None:
 
 def open_dataset(cache: Path) -> Dataset:
     """The shards of a folder as one data set."""
-    paths = [path for path in sorted(cache.glob("*.npz"))]
+    paths = sorted(cache.glob("*.npz"))
     if not paths:
         raise FileFormatError(f"{cache}: there are no shards of clips; make them with jigdoll.posespace.dataset")
     clips: list[Clip] = []
@@ -225,7 +229,9 @@ def open_dataset(cache: Path) -> Dataset:
             with np.load(path, allow_pickle=False) as file:
                 more = _read_shard({name: file[name] for name in file.files}, len(figures))
         except (OSError, ValueError, KeyError) as error:
-            raise FileFormatError(f"{path}: this is no shard of clips ({error}); remove it and make it again") from error
+            raise FileFormatError(
+                f"{path}: this is no shard of clips ({error}); remove it and make it again"
+            ) from error
         clips += more.clips
         figures += more.figures
     return Dataset(tuple(clips), tuple(figures))
@@ -253,7 +259,8 @@ def _read_shard(arrays: dict[str, ndarray], shift: int) -> Dataset:
         flags = {name: found[name] > 0.5 for name in ("has", "on_chest", "mirrored")}
         figures.append(
             Figure(
-                kind=row["kind"], kinds=tuple(row["kinds"]), limbs=limbs, hip=row["hip"], grounded=row["grounded"],
+                kind=row["kind"], kinds=tuple(row["kinds"]), limbs=limbs, hip=row["hip"], rise=row["rise"],
+                span=row["span"], grounded=row["grounded"],
                 **(found | flags),
             )
         )  # fmt: skip
@@ -275,7 +282,7 @@ def _figure_shapes(parts: int, limbs: int, arrays: dict[str, ndarray], figures: 
 
 
 def spread_of(data: Dataset) -> tuple[Float[ndarray, "kinds channels"], Float[ndarray, "kinds channels"]]:
-    """Mean and spread of each channel per kind of part, over all bodies alike: the units in which the network counts."""
+    """Mean and spread of each channel per kind of part, over all bodies alike: the network's units."""
     rows: dict[str, list[ndarray]] = defaultdict(list)
     for clip in data.clips:
         for kind, values in zip(data.figures[clip.figure].kinds, clip.values, strict=True):

@@ -1,7 +1,7 @@
 """From a sentence to a clip of any length: windows that go on from each other, loops, a path over the ground."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ class DraftOptions:
     path: Sequence[tuple[float, float]] | None = None
     """Points (x, z) over the ground [m] that the body goes along, from the origin."""
     seed: int = 0
-    sampling: SampleOptions = SampleOptions()
+    sampling: SampleOptions = field(default_factory=SampleOptions)
 
 
 def sentence(request: Request, action: RequestedAction) -> str:
@@ -99,9 +99,7 @@ def _windows(
             extra[0] = True
         given = Given(values, turns, extra) if bool(extra.any()) else None
         text = words[which[min(done, length - 1)]][None]
-        drawn = space.draw(
-            [body.figure], frames, text, generator=generator, given=[given], options=options.sampling
-        )
+        drawn = space.draw([body.figure], frames, text, generator=generator, given=[given], options=options.sampling)
         out[:, done:last] = drawn[0][:, done - first :]
         done = last
     return out
@@ -131,9 +129,7 @@ def _along(body: Body, clip: Tensor, path: Sequence[tuple[float, float]]) -> Flo
     return root
 
 
-def closed_loop(
-    clip: Float[Tensor, "parts frames channels"], frames: int
-) -> Float[Tensor, "parts frames channels"]:
+def closed_loop(clip: Float[Tensor, "parts frames channels"], frames: int) -> Float[Tensor, "parts looped channels"]:
     """About so many frames that end where they begin: cut where poses and velocities fit best, then blended."""
     turns = clip[..., : EXTRA.start]
     last = clip.shape[1] - BLEND
@@ -142,7 +138,7 @@ def closed_loop(
         for end in range(max(first + LEAST_LOOP, frames - LEAST_LOOP), last):
             gap = (turns[:, first] - turns[:, end]).square().mean()
             swing = (turns[:, first + 1] - turns[:, first] - turns[:, end + 1] + turns[:, end]).square().mean()
-            cost = float(gap + 4 * swing) + 1e-4 * abs(end - first - frames + 1)
+            cost = float(gap + 4 * swing) + 1e-3 * abs(end - first - frames + 1)
             if cost < best:
                 best, cut = cost, (first, end)
     first, end = cut

@@ -22,12 +22,12 @@ from jigdoll.rig.retarget.limb_motion import (
     TAIL,
     TRUNK,
     canonical_turn,
+    chain_end,
     limb_bones,
     pelvis_height,
     trunk_of,
 )
 from jigdoll.rig.retarget.tokens import TokenKind
-from jigdoll.rig.retarget.turns import chain_places
 from jigdoll.types import Limb
 
 KINDS: tuple[TokenKind, ...] = ("trunk", "neck", "tail", "leg", "arm", "wing", "fin")
@@ -37,15 +37,13 @@ BODY_KINDS: tuple[BodyKind, ...] = (
 STATIONS = 8
 """The most stations that a part has."""
 CHANNELS = 6 * STATIONS + 4
-"""Per part and frame: two columns of each station's turn; the trunk's four root channels, or a limb's end and contact."""
+"""Per part and frame: two columns of each station's turn; the trunk's root channels, or a limb's end and contact."""
 PART_FEATURES = 56
 BODY_FEATURES = len(BODY_KINDS) + 12
 MOST_PARTS = 24
 """A body with more parts is simplified: its last limbs stay relaxed."""
-HEAD = 0.25
-"""How far a head reaches beyond its last joint [leg lengths]: tells where it looks."""
 SHORT = 0.3
-"""Columns of a turn that are shorter than this are taken as they are: an estimate between far turns has no direction."""
+"""Columns of a turn shorter than this are taken as they are: an estimate between far turns has no direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,11 @@ class Figure:
     length: Float[ndarray, " parts"]
     """Of a limb from its root to its end [leg lengths]."""
     hip: float
-    """Height of the pelvis at rest [leg lengths]: the unit of the root's height."""
+    """Height of the pelvis at rest [leg lengths]."""
+    rise: float
+    """How much higher the pelvis is when the root's height grows by one [leg lengths]."""
+    span: float
+    """Length of the body [leg lengths]."""
     features: Float[ndarray, "parts features"]
     body: Float[ndarray, " body_features"]
     grounded: bool
@@ -87,7 +89,7 @@ def figure_of(anatomy: Anatomy) -> Figure:
     chains = [("trunk", trunk, TRUNK)]
     chains += [("neck", anatomy.neck, NECK)] if anatomy.neck else []
     chains += [("tail", anatomy.tail, TAIL)] if anatomy.tail else []
-    chest, pelvis = P[trunk[-1]], P[anatomy.pelvis]
+    chest, pelvis = P[chain_end(anatomy, trunk)], P[anatomy.pelvis]
     last = _last_ranks(parts)
     kinds = (*(kind for kind, _, _ in chains), *(part.limb.kind for part in parts))
     on_chest = [kind == "neck" for kind, _, _ in chains] + [
@@ -98,7 +100,8 @@ def figure_of(anatomy: Anatomy) -> Figure:
     attach, starts = np.zeros((len(kinds), 3)), [chain[0] for _, chain, _ in chains] + [_first(p) for p in parts]
     for i, (kind, chain, count) in enumerate(chains):
         shift = int(kind == "trunk")
-        bones[i, shift : shift + count] = _chain_bones(P[list(chain)], count, kind) / unit
+        line = P[[*chain, chain_end(anatomy, chain)]]
+        bones[i, shift : shift + count] = _chain_bones(line, count, kind) / unit
         has[i, : shift + count] = True
     for i, part in enumerate(parts, len(chains)):
         bones[i, :5], has[i, :5] = _limb_bones(anatomy, part)
@@ -109,9 +112,13 @@ def figure_of(anatomy: Anatomy) -> Figure:
     mirrored = np.array([False] * len(chains) + [p.limb.side == "right" for p in parts])
     bones[mirrored, :, 0] *= -1
     attach[mirrored, 0] *= -1
-    length = np.array([np.linalg.norm(b, axis=1).sum() for b in bones[: len(chains)]] + [p.length / unit for p in parts])
+    length = np.array(
+        [np.linalg.norm(b, axis=1).sum() for b in bones[: len(chains)]] + [p.length / unit for p in parts]
+    )
     limbs = tuple(Limb(p.limb.kind, p.limb.side, p.limb.rank, ()) for p in parts)
-    flesh = np.array([_flesh(anatomy, joints) for joints in (*(c for _, c, _ in chains), *(p.limb.joints for p in parts))])
+    flesh = np.array(
+        [_flesh(anatomy, joints) for joints in (*(c for _, c, _ in chains), *(p.limb.joints for p in parts))]
+    )
     return Figure(
         kind=anatomy.kind,
         kinds=kinds,  # pyright: ignore[reportArgumentType]
@@ -124,6 +131,8 @@ def figure_of(anatomy: Anatomy) -> Figure:
         mirrored=mirrored,
         length=length,
         hip=pelvis_height(anatomy) / unit,
+        rise=pelvis_height(anatomy) / unit if anatomy.grounded else 1.0,
+        span=anatomy.body_length / unit,
         features=part_features(kinds, limbs, has, bones, attach, np.array(on_chest), flesh / unit),
         body=_body_features(anatomy, bones, kinds),
         grounded=anatomy.grounded,
@@ -157,17 +166,16 @@ def _first(part: LimbParts) -> int:
     return part.before[-1] if part.before else part.root
 
 
-def _chain_bones(points: Float[ndarray, "joints 3"], count: int, kind: str) -> Float[ndarray, "stations 3"]:
-    """The pieces of a chain between stations, and what lies beyond its last joint."""
-    along, at = chain_places(points), np.linspace(0, 1, count)
-    spread = np.stack([np.interp(at, along, points[:, k]) for k in range(3)], 1) if len(points) > 1 else points[[0] * count]
-    bones = np.zeros((count, 3))
-    bones[:-1] = np.diff(spread, axis=0)
-    size = float(np.linalg.norm(points[-1] - points[0])) / max(count - 1, 1)
-    if kind == "neck":
-        bones[-1] = [0.0, 0.0, max(size, 1e-3)]
-    elif kind == "tail":
-        bones[-1] = bones[-2] if size > 1e-6 else [0.0, 0.0, -1e-3]
+def _chain_bones(line: Float[ndarray, "ends 3"], count: int, kind: str) -> Float[ndarray, "stations 3"]:
+    """What each station of a chain turns: the piece from half-way after the one before to half-way to the next."""
+    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
+    if way[-1] < 1e-9:
+        way = np.linspace(0, 1, len(line))
+    cuts = np.clip((np.arange(count + 1) - 0.5) / (count - 1), 0, 1) * way[-1]
+    points = np.stack([np.interp(cuts, way, line[:, k]) for k in range(3)], 1)
+    bones = np.diff(points, axis=0)
+    if np.linalg.norm(bones[-1]) < 1e-6 and kind != "trunk":
+        bones[-1] = [0.0, 0.0, 1e-3 if kind == "neck" else -1e-3]
     return bones
 
 
@@ -263,6 +271,7 @@ class Sticks:
     """-1 for mirrored parts."""
     length: Float[Tensor, "batch parts"]
     hip: Float[Tensor, " batch"]
+    rise: Float[Tensor, " batch"]
     features: Float[Tensor, "batch parts features"]
     body: Float[Tensor, "batch body_features"]
 
@@ -278,7 +287,7 @@ def stack_figures(figures: Sequence[Figure]) -> Sticks:
         return torch.from_numpy(out)
 
     return Sticks(
-        kinds=padded([np.array([KINDS.index(kind) for kind in f.kinds]) for f in figures], -1).long(),
+        kinds=padded([np.array([KINDS.index(kind) for kind in f.kinds]) for f in figures], -1.0).long(),
         has=padded([f.has for f in figures]).bool(),
         bones=padded([f.bones for f in figures]),
         attach=padded([f.attach for f in figures]),
@@ -286,6 +295,7 @@ def stack_figures(figures: Sequence[Figure]) -> Sticks:
         sign=1 - 2 * padded([f.mirrored for f in figures]),
         length=padded([f.length for f in figures], 1.0),
         hip=torch.tensor([f.hip for f in figures], dtype=torch.float32),
+        rise=torch.tensor([f.rise for f in figures], dtype=torch.float32),
         features=padded([f.features for f in figures]),
         body=torch.from_numpy(np.stack([f.body for f in figures]).astype(np.float32)),
     )
@@ -302,6 +312,12 @@ def stick_turns(values: Float[Tensor, "batch parts frames channels"]) -> Float[T
     for station in range(1, STATIONS):
         turns.append(turns[-1] @ local[..., station, :, :])
     return torch.stack(turns, -3)
+
+
+def pelvis_heights(sticks: Sticks, root: Float[Tensor, " batch *frames"]) -> Float[Tensor, " batch *frames"]:
+    """The pelvis' height over the ground [leg lengths] from the root's height channel."""
+    shape = (-1, *[1] * (root.ndim - 1))
+    return sticks.hip.view(shape) + (root - 1) * sticks.rise.view(shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ def with_ground_speed(
     ends = stick_places(stack_figures([figure]), raw).ends[0, legs].numpy()
     if np.ptp(ends[..., 2], axis=1).mean() < SWING:
         return values
-    speed, stands = speed_from_feet(ends, ends[..., 1] + values[0, :, EXTRA.start + 2] * figure.hip, fps)
+    speed, stands = speed_from_feet(ends, ends[..., 1] + values[0, :, EXTRA.start + 2] * figure.rise, fps)
     if speed <= STUCK:
         return values
     values = values.copy()

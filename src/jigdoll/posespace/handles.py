@@ -173,7 +173,7 @@ def _turned(parents: Sequence[int], rest: ndarray, local: ndarray, G: ndarray, t
     moving = np.flatnonzero(np.linalg.norm(turn, axis=1) > 1e-9)
     out = local.copy()
     R = from_rotvec(turn[moving])
-    for joint, delta in zip(moving, R, strict=True):
+    for joint, delta in zip(moving.tolist(), R, strict=True):
         parent = parents[joint]
         above = rest[joint, :3, :3] if parent < 0 else G[parent] @ rest[joint, :3, :3]
         out[joint] = above.T @ delta @ above @ local[joint]

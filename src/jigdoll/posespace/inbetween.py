@@ -114,7 +114,14 @@ def _as_long(motion: Motion, frames: int) -> Motion:
 
 
 def walk(
-    space: PoseSpace, body: Body, first: Pose, second: Pose, *, frames: int = 24, fps: float = 30.0, words: str | None = None
+    space: PoseSpace,
+    body: Body,
+    first: Pose,
+    second: Pose,
+    *,
+    frames: int = 24,
+    fps: float = 30.0,
+    words: str | None = None,
 ) -> Motion:
     """From one pose to another through the pose space: both are inverted to noise, and the noises are mixed.
 

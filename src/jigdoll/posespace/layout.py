@@ -41,6 +41,9 @@ def pack(motion: LimbMotion, figure: Figure) -> Float[ndarray, "parts frames cha
         values[i, :, :turns] = row.values[:, shift : shift + turns]
         if row.kind == "trunk":
             values[i, :, EXTRA] = row.values[:, :ROOT_CHANNELS]
+            if figure.grounded and not motion.grounded:  # flights of bodies with legs are told in body lengths
+                values[i, :, EXTRA.start : EXTRA.start + 2] *= figure.span
+                values[i, :, EXTRA.start + 2] = 1 + (values[i, :, EXTRA.start + 2] - 1) * figure.span / figure.rise
         elif i >= lead:
             values[i, :, EXTRA.start : CONTACT] = row.values[:, turns:]
             values[i, :, CONTACT] = np.where(tokens.limbs[i - lead].contact, STANDS, -STANDS)

@@ -23,35 +23,45 @@ class LossWeights:
     """Of the root's channels among all numbers."""
     middle: float = 0.5
     """Of the turns of trunk, neck and tail."""
-    bones: float = 1.5
-    ends: float = 3.0
-    motion: float = 10.0
+    bones: float = 1.0
+    ends: float = 1.5
+    motion: float = 5.0
     """Of the ends' steps from frame to frame."""
-    planted: float = 12.0
+    planted: float = 6.0
     """Of steps over the ground of feet that stand."""
     change: float = 1.0
     """Of the numbers' change from frame to frame."""
 
 
 def denoising_loss(
-    batch: Batch, estimate: Float[Tensor, "batch parts frames channels"], units: Units, weights: LossWeights
+    batch: Batch,
+    estimate: Float[Tensor, "batch parts frames channels"],
+    units: Units,
+    weights: LossWeights,
+    trust: Float[Tensor, " batch"] | None = None,
 ) -> tuple[Tensor, Float[Tensor, " batch"]]:
-    """The loss, and per window the mean square error of the numbers."""
+    """The loss, and per window the mean square error of the numbers.
+
+    `trust` is how much the geometry of each window counts: under much noise an estimate is a mean of many poses, and
+    where its limbs point means little.
+    """
+    trust = torch.ones(len(estimate)) if trust is None else trust
     share = channel_weights(batch, weights)
     gap = estimate - batch.clean
     plain = ((gap.square() * share[:, :, None]).sum((1, 3)) / share.sum((1, 2))[:, None]).mean(1)
-    robust = (_robust(gap) * share[:, :, None]).sum((1, 3)) / share.sum((1, 2))[:, None]
-    places = stick_places(batch.sticks, units.out_of(estimate, batch.sticks))
+    total = ((_robust(gap) * share[:, :, None]).sum((1, 3)) / share.sum((1, 2))[:, None]).mean(1)
+    raw = units.out_of(estimate, batch.sticks)
+    places = stick_places(batch.sticks, raw)
     there = (batch.sticks.kinds >= 0).float()[:, :, None]
-    large = body_size(batch.sticks)[:, None, None]
-    total = robust.mean() + _geometry(batch, places, there / large, weights)
+    large = body_size(batch.sticks)
+    geometry = _geometry(batch, places, there, large, weights)
     if estimate.shape[2] > PATCH:
         step = _robust(gap.diff(dim=2)) * share[:, :, None]
-        total = total + weights.change * (step.sum((1, 3)) / share.sum((1, 2))[:, None]).mean()
+        total = total + weights.change * (step.sum((1, 3)) / share.sum((1, 2))[:, None]).mean(1)
         moved = (places.ends - batch.places.ends).diff(dim=2).square().sum(-1)
-        total = total + weights.motion * _mean(moved / large, there)
-        total = total + weights.planted * _planted(batch, places, units.out_of(estimate, batch.sticks))
-    return total, plain.detach()
+        geometry = geometry + weights.motion * _mean(moved, there) / large
+        geometry = geometry + weights.planted * _planted(batch, places, raw)
+    return (total + trust * geometry).mean(), plain.detach()
 
 
 def channel_weights(batch: Batch, weights: LossWeights) -> Float[Tensor, "batch parts channels"]:
@@ -63,13 +73,15 @@ def channel_weights(batch: Batch, weights: LossWeights) -> Float[Tensor, "batch 
     return share
 
 
-def _geometry(batch: Batch, places: Places, there: Tensor, weights: LossWeights) -> Tensor:
+def _geometry(
+    batch: Batch, places: Places, there: Tensor, large: Tensor, weights: LossWeights
+) -> Float[Tensor, " batch"]:
     sizes = batch.sticks.bones.norm(dim=-1)[:, :, None]
-    marked = (sizes > 1e-3).float() * (there > 0).float()[..., None]
+    marked = (sizes > 1e-3).float() * there[..., None]
     gap = (places.bones - batch.places.bones).square().sum(-1) / sizes.clamp_min(0.05).square()
-    bones = (gap * marked).sum((1, 3)) / marked.sum((1, 3)).clamp_min(1)
+    bones = (gap * marked).sum((1, 3)).mean(1) / marked.sum((1, 2, 3)).clamp_min(1)
     ends = (places.ends - batch.places.ends).square().sum(-1)
-    return weights.bones * bones.mean() + weights.ends * (ends * there).sum() / ((there > 0).sum() * ends.shape[2])
+    return weights.bones * bones + weights.ends * _mean(ends, there) / large
 
 
 def _robust(gap: Tensor) -> Tensor:
@@ -78,22 +90,24 @@ def _robust(gap: Tensor) -> Tensor:
 
 
 def body_size(sticks: Sticks) -> Float[Tensor, " batch"]:
-    """The square of a body's largest part, at least of a leg: wings and tails of short-legged bodies are many legs long."""
+    """The square of a body's largest part, at least of a leg: wings of short-legged bodies are many legs long."""
     return sticks.bones.norm(dim=-1).sum(-1).amax(-1).clamp_min(1.0).square()
 
 
-def _mean(values: Float[Tensor, "batch parts frames"], there: Tensor) -> Tensor:
-    return (values * there).sum() / (there.sum() * values.shape[2]).clamp_min(1)
+def _mean(values: Float[Tensor, "batch parts frames"], there: Tensor) -> Float[Tensor, " batch"]:
+    return (values * there).sum((1, 2)) / (there.sum((1, 2)) * values.shape[2]).clamp_min(1)
 
 
-def _planted(batch: Batch, places: Places, raw: Float[Tensor, "batch parts frames channels"]) -> Tensor:
+def _planted(
+    batch: Batch, places: Places, raw: Float[Tensor, "batch parts frames channels"]
+) -> Float[Tensor, " batch"]:
     """How far feet that stand move over the ground, against how far they truly do."""
     stands = batch.raw[..., CONTACT] > 0
     both = ((batch.sticks.kinds == 3)[..., None] & stands[..., 1:] & stands[..., :-1]).float()
     ours = ground_steps(batch.sticks, places, raw)
     theirs = ground_steps(batch.sticks, batch.places, batch.raw)
     gap = (ours - theirs).square().sum(-1)
-    return (gap * both).sum() / both.sum().clamp_min(1)
+    return (gap * both).sum((1, 2)) / both.sum((1, 2)).clamp_min(1)
 
 
 def ground_steps(
@@ -106,5 +120,5 @@ def ground_steps(
     x, y, z = places.ends[:, :, 1:].unbind(-1)
     turned = torch.stack([c * x + s * z, y, c * z - s * x], -1)
     rise = root[:, 1:, 2] - root[:, :-1, 2]
-    way = torch.stack([root[:, :-1, 0] / RATE, rise * sticks.hip[:, None], root[:, :-1, 1] / RATE], -1)
+    way = torch.stack([root[:, :-1, 0] / RATE, rise * sticks.rise[:, None], root[:, :-1, 1] / RATE], -1)
     return turned + way[:, None] - places.ends[:, :, :-1]

@@ -20,7 +20,7 @@ PATCH = 2
 KNOWN = 7
 """Per part and frame: whether turns are known, whether ends and root are, whether values are filled in between known
 ones, whether a handle is, and the handle's place."""
-SKIP = 0.02
+SKIP = 0.04
 """At a noise variance of this size, relative to the signal, half of the noisy input goes past the network."""
 
 
@@ -82,6 +82,8 @@ class Block(nn.Module):
         self.mix_in, self.mix_out = nn.Linear(d, 3 * d), nn.Linear(d, d)
         self.think_in, self.think_out = nn.Linear(d, config.hidden), nn.Linear(config.hidden, d)
         self.steer = nn.Linear(d, 6 * d)
+        for out in (self.mix_out, self.think_out):
+            nn.init.normal_(out.weight, std=0.3 / math.sqrt(3 * out.in_features))
         nn.init.zeros_(self.steer.weight)
         nn.init.zeros_(self.steer.bias)
 
@@ -94,9 +96,7 @@ class Block(nn.Module):
     ) -> Float[Tensor, "batch tokens width"]:
         a, b, c, d, e, f = self.steer(steer).float()[:, None].chunk(6, -1)
         y = F.layer_norm(x, x.shape[-1:]) * (1 + a) + b
-        query, key, value = (
-            p.unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in self.mix_in(y).chunk(3, -1)
-        )
+        query, key, value = (p.unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in self.mix_in(y).chunk(3, -1))
         query, key = rotate(query, turn), rotate(key, turn)
         # Written out: four times faster on one core, forwards and backwards, than the fused kernel.
         scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
@@ -147,7 +147,7 @@ class PoseNet(nn.Module):
     ) -> Float[Tensor, "batch parts frames channels"]:
         """The estimate of the clean clip at a noise level in 0..1; a zero text vector means that nothing is said."""
         batch, parts, frames, _ = noisy.shape
-        alpha, sigma = signal_and_noise(level[:, None, None, None])
+        alpha, _ = signal_and_noise(level[:, None, None, None])
         seen = torch.cat([alpha * noisy, known.values, known.marks], -1)
         tokens = frames // PATCH
         seen = seen.reshape(batch, parts, tokens, -1)
@@ -156,7 +156,7 @@ class PoseNet(nn.Module):
         steer = steer + torch.where(text.abs().sum(-1, keepdim=True) > 0, self.text(text) * 4, self.no_text)
         if frames == PATCH:
             steer = steer + self.is_pose
-        steer = F.gelu(steer.float())
+        steer = F.layer_norm(F.gelu(steer.float()), steer.shape[-1:])
         pad = sticks.kinds < 0
         mask = None
         if bool(pad.any()):

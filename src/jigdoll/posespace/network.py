@@ -36,7 +36,9 @@ class NetworkPoseModel:
         """How far each pose is from what is natural; differentiable."""
         body = body_of(anatomy)
         values = pose_array(body, pose)
-        scores = [self.space.score(body.figure, values[:, i : i + 1], self.space.words(None)) for i in range(values.shape[1])]
+        scores = [
+            self.space.score(body.figure, values[:, i : i + 1], self.space.words(None)) for i in range(values.shape[1])
+        ]
         return torch.cat(scores)
 
 
@@ -51,7 +53,5 @@ def sample_poses(
 ) -> Pose:
     """Poses drawn from the pose space, on the joints of a body."""
     generator = torch.Generator().manual_seed(seed)
-    values = space.draw(
-        [body.figure] * count, 1, space.words(words, count), generator=generator, options=options
-    )
+    values = space.draw([body.figure] * count, 1, space.words(words, count), generator=generator, options=options)
     return to_poses(body, values[:, :, 0].numpy())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError
 from jigdoll.posespace.rigged import Body, pose_array, to_array, to_motion
-from jigdoll.posespace.space import LONGEST, Given, PoseSpace, SampleOptions
+from jigdoll.posespace.space import LONGEST, NOISIEST, Given, PoseSpace, SampleOptions
 from jigdoll.types import Motion
 
 OVERLAP = 8
@@ -67,9 +67,10 @@ def project_array(
         if missing:
             turns[[i for i in range(len(window)) if i not in missing]] = True
             extra |= turns
+        level = NOISIEST if missing else max(strength, 0.03)
         drawn = space.draw(
             [body.figure], last - first, space.words(words), generator=generator, given=[Given(window, turns, extra)],
-            options=SampleOptions(steps=STEPS, start=0.985 if missing else max(strength, 0.03), spread=0.0, guidance=1.0),
+            options=SampleOptions(steps=STEPS, start=level, spread=0.0, guidance=1.0, plain=2 if missing else 0),
             start=None if missing else window[None],
         )[0]  # fmt: skip
         fade = torch.ones(last - first)

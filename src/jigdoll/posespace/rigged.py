@@ -10,12 +10,12 @@ from torch import Tensor
 
 from jigdoll.errors import RigError
 from jigdoll.kinematics import forward
-from jigdoll.posespace.figure import CHANNELS, STATIONS, Figure, figure_of
+from jigdoll.posespace.figure import STATIONS, Figure, figure_of
 from jigdoll.posespace.layout import CONTACT, EXTRA, RATE, STANDS, STILL, pack, unpack
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget.decode import decode
-from jigdoll.rig.retarget.limb_motion import NECK, TAIL, TRUNK, encode, limb_bones, pelvis_height, trunk_of
-from jigdoll.rig.retarget.turns import chain_places
+from jigdoll.rig.retarget.limb_motion import NECK, TAIL, TRUNK, chain_centres, encode, limb_bones, trunk_of
+from jigdoll.rig.retarget.turns import station_shares
 from jigdoll.types import Motion, Pose
 
 NEAR_GROUND = 0.12
@@ -137,24 +137,17 @@ def _yaw(angle: Float[Tensor, " frames"]) -> Float[Tensor, "frames 3 3"]:
     return torch.stack([c, o, s, o, e, o, -s, o, c], -1).unflatten(-1, (3, 3))
 
 
-def _orthonormal(turns: Float[Tensor, "*batch 3 3"]) -> Float[Tensor, "*batch 3 3"]:
-    x = torch.nn.functional.normalize(turns[..., 0], dim=-1)
-    y = turns[..., 1] - (x * turns[..., 1]).sum(-1, keepdim=True) * x
-    y = torch.nn.functional.normalize(y, dim=-1)
-    return torch.stack([x, y, torch.linalg.cross(x, y)], -1)
+def _nearest(matrices: Float[Tensor, "*batch 3 3"]) -> Float[Tensor, "*batch 3 3"]:
+    """The rotations nearest to matrices that are rotations almost (Newton's steps of the polar decomposition)."""
+    for _ in range(5):
+        matrices = 0.5 * (matrices + torch.linalg.inv(matrices).transpose(-1, -2))
+    return matrices
 
 
 def _stations(anatomy: Anatomy, chain: tuple[int, ...], turns: Tensor, count: int) -> Tensor:
     """The turns along a chain at evenly spread places."""
-    at = chain_places(anatomy.T_rest[list(chain), :3, 3])
-    own = turns[:, list(chain)]
-    if len(at) == 1:
-        return own.expand(-1, count, -1, -1)
-    wanted = np.linspace(0, 1, count)
-    right = np.clip(np.searchsorted(at, wanted), 1, len(at) - 1)
-    share = np.clip((wanted - at[right - 1]) / np.maximum(at[right] - at[right - 1], 1e-9), 0, 1)
-    share = torch.from_numpy(share).to(turns)[:, None, None]
-    return _orthonormal(own[:, right - 1] * (1 - share) + own[:, right] * share)
+    shares = station_shares(chain_centres(anatomy, chain), count)
+    return _nearest(torch.einsum("sk,fkab->fsab", torch.from_numpy(shares).to(turns), turns[:, list(chain)]))
 
 
 def _row(turns: Float[Tensor, "frames stations 3 3"], base: Tensor | None) -> Float[Tensor, "frames columns"]:
@@ -168,7 +161,8 @@ def _row(turns: Float[Tensor, "frames stations 3 3"], base: Tensor | None) -> Fl
 
 def _root_channels(body: Body, P: Float[Tensor, "frames joints 3"]) -> Float[Tensor, "frames 4"]:
     out = P.new_zeros(len(P), 4)
-    out[:, 2] = P[:, body.anatomy.pelvis, 1] / pelvis_height(body.anatomy)
+    height = P[:, body.anatomy.pelvis, 1] / body.unit
+    out[:, 2] = 1 + (height - body.figure.hip) / body.figure.rise
     return out
 
 

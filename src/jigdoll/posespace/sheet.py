@@ -10,7 +10,7 @@ from numpy import ndarray
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from jigdoll.posespace.figure import Figure, Sticks, stack_figures, stick_turns
+from jigdoll.posespace.figure import Figure, Sticks, pelvis_heights, stack_figures, stick_turns
 from jigdoll.posespace.layout import EXTRA, RATE
 from jigdoll.rig.retarget.limb_motion import TRUNK
 
@@ -39,9 +39,11 @@ def stick_lines(
     root = raw[:, 0, :, EXTRA]
     heading = torch.cat([torch.zeros(len(raw), 1), root[:, :-1, 3].cumsum(1) / RATE], 1)
     c, s = heading.cos(), heading.sin()
-    step = torch.stack([c * root[..., 0] + s * root[..., 1], torch.zeros_like(c), c * root[..., 1] - s * root[..., 0]], -1)
+    step = torch.stack(
+        [c * root[..., 0] + s * root[..., 1], torch.zeros_like(c), c * root[..., 1] - s * root[..., 0]], -1
+    )
     place = torch.cat([torch.zeros(len(raw), 1, 3), step[:, :-1].cumsum(1) / RATE], 1)
-    place[..., 1] = root[..., 2] * sticks.hip[:, None]
+    place[..., 1] = pelvis_heights(sticks, root[..., 2])
     c, s = c[:, None, :, None], s[:, None, :, None]
     x, y, z = line.unbind(-1)
     line = torch.stack([c * x + s * z, y, c * z - s * x], -1) + place[:, None, :, None]
@@ -81,7 +83,13 @@ def draw_sticks(
 
 
 def _draw_pose(
-    pen: ImageDraw.ImageDraw, figure: Figure, lines: ndarray, corner: tuple[int, int], size: int, span: float, azimuth: float
+    pen: ImageDraw.ImageDraw,
+    figure: Figure,
+    lines: ndarray,
+    corner: tuple[int, int],
+    size: int,
+    span: float,
+    azimuth: float,
 ) -> None:
     scale = 0.5 * size / span
     c, s = np.cos(azimuth), np.sin(azimuth)
@@ -89,6 +97,8 @@ def _draw_pose(
     pen.line([(corner[0], ground), (corner[0] + size, ground)], fill=(220, 220, 220))
     for i, kind in enumerate(figure.kinds):
         x = lines[i, :, 0] * c + lines[i, :, 2] * s
-        points = [(corner[0] + size / 2 + scale * a, ground - scale * b) for a, b in zip(x, lines[i, :, 1], strict=True)]
+        points = [
+            (corner[0] + size / 2 + scale * a, ground - scale * b) for a, b in zip(x, lines[i, :, 1], strict=True)
+        ]
         dark = 1.0 if figure.mirrored[i] or i < len(figure) - len(figure.limbs) else _LEFT
         pen.line(points, fill=tuple(int(dark * v) for v in COLORS[kind]), width=2)

@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.kinematics import forward
-from jigdoll.posespace.figure import Sticks, stack_figures, stick_places
-from jigdoll.posespace.handles import Handle, handle_gaps, joint_of, reach_handles
+from jigdoll.posespace.figure import Sticks, pelvis_heights, stack_figures, stick_places
+from jigdoll.posespace.handles import CLOSE, Handle, handle_gaps, joint_of, reach_handles
 from jigdoll.posespace.layout import EXTRA
 from jigdoll.posespace.rigged import Body, pose_array, to_motion
 from jigdoll.posespace.space import NOISIEST, Given, PoseSpace, Project, SampleOptions
@@ -49,9 +49,11 @@ def solve(
 ) -> Solved:
     """The pose with the handles at their targets, as natural as the pose space knows.
 
-    `base` says where the body stands and where it faces (the rest pose without it); with `keep` the result also stays
-    near its pose.
+    `base` says where the hips are and where they face; without it they are where the rest pose has them, as high as
+    suits the handles. With `keep` the result also stays near the base pose. Where handles cannot be hit otherwise, the
+    whole body moves.
     """
+    held = base is not None
     base = base if base is not None else _rest(body)
     start = pose_array(body, base).detach()
     pelvis, heading = _stand(body, base)
@@ -59,7 +61,7 @@ def solve(
     options = SampleOptions(
         steps=steps, guidance=1.0, start=KEEP_LEVEL if keep else NOISIEST, spread=0.0 if seed == 0 else 1.0
     )
-    given = _given(body, start, ends, counts)
+    given = _given(body, start, ends, counts, held=held)
     sticks = stack_figures([body.figure])
     project = end_projection(space.units, sticks, ends, counts)
     clip = space.draw(
@@ -68,6 +70,9 @@ def solve(
     )  # fmt: skip
     pose = place_like(body, clip[0], pelvis, heading)
     pose = reach_handles(body, pose, handles)
+    wanted = [handle for handle in handles if handle.mode != "free"]
+    if max(handle_gaps(body, pose, wanted).values(), default=0.0) > _near(body, handles):
+        pose = reach_handles(body, pose, handles, root=True)
     return Solved(pose, handle_gaps(body, pose, handles))
 
 
@@ -92,7 +97,7 @@ def end_projection(
             with torch.enable_grad():
                 raw = units.out_of(free, many)
                 places = stick_places(many, raw).ends[:, :, 0]
-                rise = raw[:, 0, 0, EXTRA.start + 2] * many.hip
+                rise = pelvis_heights(many, raw[:, 0, 0, EXTRA.start + 2])
                 found = places[pick, which, axis] + torch.where(axis == 1, rise, 0.0)
                 J = torch.autograd.grad(found.sum(), free)[0].flatten(1)
             A = J @ J.T
@@ -102,6 +107,11 @@ def end_projection(
         return pose.expand_as(estimate)
 
     return project
+
+
+def _near(body: Body, handles: Sequence[Handle]) -> float:
+    """How near is near enough [m]."""
+    return CLOSE * body.anatomy.body_length + max((handle.tolerance for handle in handles), default=0.0)
 
 
 def _rest(body: Body) -> Pose:
@@ -137,17 +147,17 @@ def _ends(
     return ends, counts
 
 
-def _given(body: Body, start: Tensor, ends: Tensor, counts: Tensor) -> Given:
-    """The handles as the network is told them: seen from the pelvis."""
+def _given(body: Body, start: Tensor, ends: Tensor, counts: Tensor, *, held: bool) -> Given:
+    """The handles as the network is told them, seen from the pelvis; and the height of hips that are held."""
     none = torch.zeros(len(body.figure), 1, dtype=torch.bool)
+    root = none.clone()
+    root[0] = held
     seen = ends.clone()
-    seen[:, 1] -= float(start[0, 0, EXTRA.start + 2]) * body.figure.hip
-    return Given(start, none, none, seen[:, None], counts[:, None])
+    seen[:, 1] -= body.figure.hip + (float(start[0, 0, EXTRA.start + 2]) - 1) * body.figure.rise
+    return Given(start, none, root, seen[:, None], counts[:, None])
 
 
-def place_like(
-    body: Body, clip: Float[Tensor, "parts frames channels"], pelvis: np.ndarray, heading: float
-) -> Pose:
+def place_like(body: Body, clip: Float[Tensor, "parts frames channels"], pelvis: np.ndarray, heading: float) -> Pose:
     """A single pose on the joints, its pelvis over this place and facing this way."""
     motion = to_motion(body, clip.numpy(), lock=False)
     pose = motion.pose[0]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError
 from jigdoll.math.diffusion import guided
-from jigdoll.posespace.figure import CHANNELS, Figure, Places, Sticks, stack_figures, stick_places
+from jigdoll.posespace.figure import CHANNELS, Figure, Sticks, stack_figures, stick_places
 from jigdoll.posespace.layout import EXTRA
 from jigdoll.posespace.model import PATCH, Known, PoseNet, clean_estimate, signal_and_noise
 from jigdoll.posespace.windows import Units, channel_counts, known_from, nothing_known
@@ -22,7 +22,6 @@ STEPS = 10
 GUIDANCE = 2.5
 NOISIEST, CLEANEST = 0.985, 0.02
 PLAIN_STEPS = 2
-"""So many last steps take the network's word alone: what goes past it carries noise into the result."""
 SCORE_LEVELS = (0.15, 0.3, 0.45)
 """Noise levels at which a clip is compared with what the network makes of it."""
 
@@ -54,6 +53,8 @@ class SampleOptions:
     """The noise level to start from; lower ones stay near what they start with."""
     spread: float = 1.0
     """Of the noise: 1 gives all there is, 0 the likeliest."""
+    plain: int = PLAIN_STEPS
+    """So many last steps take the network's word alone: what goes past it carries noise into the result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,9 @@ class PoseSpace:
         levels = torch.linspace(options.start, CLEANEST, options.steps + 1).tolist()
         estimate = clean0
         for number, (level, lower) in enumerate(pairwise(levels)):
-            estimate = self.estimate(noisy, level, sticks, text, known, options, skip=number < options.steps - PLAIN_STEPS)
+            estimate = self.estimate(
+                noisy, level, sticks, text, known, options, skip=number < options.steps - options.plain
+            )
             estimate = torch.where(hold, held, estimate) * counts
             if project is not None:
                 estimate = torch.where(hold, held, project(estimate)) * counts
@@ -137,7 +140,7 @@ class PoseSpace:
 
     def invert(
         self, figure: Figure, clip: Float[Tensor, "parts frames channels"], text: Tensor, *, steps: int = 2 * STEPS
-    ) -> Float[Tensor, "batch parts frames channels"]:
+    ) -> Float[Tensor, "1 parts length channels"]:
         """The noise that draws this clip, by deterministic steps backwards; in the network's units."""
         sticks = stack_figures([figure])
         frames = clip.shape[1]
@@ -156,7 +159,12 @@ class PoseSpace:
         return noisy
 
     def from_noise(
-        self, figure: Figure, noise: Float[Tensor, "batch parts frames channels"], text: Tensor, *, steps: int = 2 * STEPS
+        self,
+        figure: Figure,
+        noise: Float[Tensor, "batch parts frames channels"],
+        text: Tensor,
+        *,
+        steps: int = 2 * STEPS,
     ) -> Float[Tensor, "batch parts frames channels"]:
         """What a noise draws, by deterministic steps."""
         sticks = stack_figures([figure] * len(noise))
@@ -208,7 +216,10 @@ class PoseSpace:
         empty = torch.zeros(*sticks.kinds.shape, length, CHANNELS)
         if given is None or all(one is None for one in given):
             return nothing_known(empty), torch.zeros_like(empty, dtype=torch.bool), empty
-        values, (turns, extra, handled) = empty.clone(), (torch.zeros(empty.shape[:3], dtype=torch.bool) for _ in range(3))
+        values, (turns, extra, handled) = (
+            empty.clone(),
+            (torch.zeros(empty.shape[:3], dtype=torch.bool) for _ in range(3)),
+        )
         ends = torch.zeros(*empty.shape[:3], 3)
         for i, one in enumerate(given):
             if one is None:
@@ -222,8 +233,7 @@ class PoseSpace:
             if one.handles is not None and one.handled is not None:
                 ends[i, :count], handled[i, :count] = one.handles[:, at], one.handled[:, at]
         held = self.units.into(values, sticks)
-        places = Places(empty, ends, ends)
-        known = known_from(held, places, sticks, turns, extra, handled)
+        known = known_from(held, ends, sticks, turns, extra, handled)
         hold = turns[..., None].expand(-1, -1, -1, CHANNELS).clone()
         hold[..., EXTRA] = extra[..., None]
         return known, hold, held
@@ -238,6 +248,8 @@ def _doubled(sticks: Sticks) -> Sticks:
     return replace(sticks, **{name: torch.cat([value] * 2) for name, value in vars(sticks).items()})
 
 
-def ends_of(figure: Figure, clip: Float[Tensor, "batch parts frames channels"]) -> Float[Tensor, "batch parts frames 3"]:
+def ends_of(
+    figure: Figure, clip: Float[Tensor, "batch parts frames channels"]
+) -> Float[Tensor, "batch parts frames 3"]:
     """Where the ends of all parts are, seen from the pelvis [leg lengths]."""
     return stick_places(stack_figures([figure] * len(clip)), clip.float()).ends

@@ -38,7 +38,7 @@ class TrainOptions:
 
     hours: float = 12.0
     """In all, of this process' own computing."""
-    rate: float = 1e-3
+    rate: float = 1.2e-3
     warm: int = 300
     """Updates until the full rate is reached."""
     fall: float = 0.25
@@ -96,7 +96,8 @@ def update(run: Run, batch: Batch, units: Units, options: TrainOptions, generato
     """One step of learning."""
     level = torch.rand(len(batch.clean), generator=generator).clamp(0.01, 0.995)
     estimate = estimate_of(run.net, batch, noised(batch, level, generator), level)
-    loss, errors = denoising_loss(batch, estimate, units, LossWeights())
+    trust = signal_and_noise(level)[0].square()
+    loss, errors = denoising_loss(batch, estimate, units, LossWeights(), trust)
     rate = rate_at(run.seconds, run.updates, options)
     for group in run.optimiser.param_groups:
         group["lr"] = rate
@@ -108,7 +109,8 @@ def update(run: Run, batch: Batch, units: Units, options: TrainOptions, generato
     run.updates += 1
     follow = min(options.average, 1 - 1 / (1 + run.updates / 4))
     with torch.no_grad():
-        torch._foreach_lerp_(list(run.average.parameters()), list(run.net.parameters()), 1 - follow)
+        for mean, value in zip(run.average.parameters(), run.net.parameters(), strict=True):
+            mean.lerp_(value, 1 - follow)
     return {"loss": float(loss.detach()), "error": float(errors.mean()), "gradient": size, "rate": rate}
 
 
@@ -183,10 +185,9 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
         units = read_run(state, run)
     vectors = text_vectors(every)
     windows = Windows(data, units, vectors, seed=options.seed + run.updates)
-    unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far")}
+    unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far") if every.of((name,)).clips}
     generator = torch.Generator().manual_seed(options.seed + run.updates)
     facts = {"net": asdict(config), "options": asdict(options), "sources": _sources(data)}
-    log = (out / "log.jsonl").open("a")
     saved = checked = run.seconds
     clock, sums = time.process_time(), []
     while run.seconds < 3600 * options.hours:
@@ -196,20 +197,24 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
         now = time.process_time()
         run.seconds, clock = run.seconds + now - clock, now
         if run.updates % 50 == 0:
-            line = {key: round(float(np.mean([row[key] for row in sums])), 5) for key in sums[0]}
-            log.write(json.dumps({"update": run.updates, "hours": round(run.seconds / 3600, 4), **line}) + "\n")
-            log.flush()
+            note(out, run, {key: round(float(np.mean([row[key] for row in sums])), 5) for key in sums[0]})
             sums = []
         if run.seconds - checked > CHECK_SECONDS:
             checked = run.seconds
             for name, those in unseen.items():
-                row = {"update": run.updates, "hours": round(run.seconds / 3600, 3), name: check(run, those, units)}
-                log.write(json.dumps(row) + "\n")
+                note(out, run, {name: check(run, those, units)})
         if run.seconds - saved > SAVE_SECONDS:
             saved = run.seconds
             save_run(state, run, units, facts)
     save_run(state, run, units, facts)
     return run
+
+
+def note(out: Path, run: Run, facts: dict) -> None:
+    """A line in the run's log."""
+    line = {"update": run.updates, "hours": round(run.seconds / 3600, 4), **facts}
+    with (out / "log.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def _sources(data: Dataset) -> list[str]:

@@ -1,6 +1,6 @@
 """Weights of the pose space in one file: half precision, safetensors, with all that tells where they came from.
 
-    python -m jigdoll.posespace.weights RUN OUT.safetensors
+python -m jigdoll.posespace.weights RUN OUT.safetensors
 """
 
 import json

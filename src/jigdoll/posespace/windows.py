@@ -81,7 +81,9 @@ class Windows:
         self.odds = np.sqrt(sizes) / np.sqrt(sizes).sum()
         self.chances = {kind: _shares(self.groups[kind])[0] for kind in self.kinds}
 
-    def draw(self, frames: int, count: int, *, kind: str | None = None, given: float = 0.35, vary: bool = True) -> Batch:
+    def draw(
+        self, frames: int, count: int, *, kind: str | None = None, given: float = 0.35, vary: bool = True
+    ) -> Batch:
         """Windows of so many frames (1 is a pose) of clips of one kind of body, `given` of them with known values."""
         kind = kind or self.kinds[self.dice.choice(len(self.kinds), p=self.odds)]
         group, chance = self.groups[kind], self.chances[kind]
@@ -128,11 +130,13 @@ class Windows:
         at = at % last if clip.loop else at.clip(0, last)
         left = np.minimum(at.astype(int), last - 1)
         share = (at - left).astype(np.float32)[None, :, None]
-        values = clip.values[:, left].astype(np.float32) * (1 - share) + clip.values[:, left + 1].astype(np.float32) * share
-        moves = [EXTRA.start, EXTRA.start + 1, EXTRA.start + 3]
+        values = (
+            clip.values[:, left].astype(np.float32) * (1 - share) + clip.values[:, left + 1].astype(np.float32) * share
+        )
+        moves = np.array([EXTRA.start, EXTRA.start + 1, EXTRA.start + 3])
         values[0][:, moves] *= speed
         if not clip.loop and held.any():
-            values[0][np.ix_(held, moves)] = 0.0
+            values[0][np.ix_(np.flatnonzero(held), moves)] = 0.0
         return values
 
     def _text(self, clip: Clip, *, vary: bool) -> Float[ndarray, " vector"]:
@@ -168,7 +172,7 @@ def channel_counts(sticks: Sticks) -> Float[Tensor, "batch parts channels"]:
     """Which channels of each part mean something."""
     turns = sticks.has.repeat_interleave(6, -1)
     kinds = sticks.kinds[..., None]
-    extra = torch.cat([((kinds == 0) | (kinds >= 3)).expand(-1, -1, 3), (kinds == 0) | (kinds == 3)], -1)
+    extra = torch.cat([((kinds == 0) | (kinds >= 3)).expand(-1, -1, 3), (kinds == 0) | (kinds == 3) | (kinds == 4)], -1)
     return (torch.cat([turns, extra], -1) & (kinds >= 0)).float()
 
 
@@ -277,12 +281,12 @@ def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Ge
                 handle[i] &= dice.random(frames)[None] < 0.2
         if dice.random() < 0.5:  # the root's way
             extra[i, 0] = True
-    return known_from(clean, places, sticks, torch.from_numpy(turns), torch.from_numpy(extra), torch.from_numpy(handle))
+    return known_from(
+        clean, places.ends, sticks, torch.from_numpy(turns), torch.from_numpy(extra), torch.from_numpy(handle)
+    )
 
 
-def known_from(
-    clean: Tensor, places: Places, sticks: Sticks, turns: Tensor, extra: Tensor, handle: Tensor
-) -> Known:
+def known_from(clean: Tensor, ends: Tensor, sticks: Sticks, turns: Tensor, extra: Tensor, handle: Tensor) -> Known:
     """Known values with their marks; between known frames turns are filled in along straight lines."""
     there = (sticks.kinds >= 0)[:, :, None]
     turns, extra, handle = turns & there, extra & there, handle & there
@@ -290,12 +294,12 @@ def known_from(
     filled = fill_between(clean, turns)
     any_key = turns.any(-1, keepdim=True)
     values[..., : EXTRA.start] = torch.where(any_key[..., None], filled[..., : EXTRA.start], 0.0)
-    ends = fill_between(clean, extra)
-    values[..., EXTRA] = torch.where(extra.any(-1, keepdim=True)[..., None], ends[..., EXTRA], 0.0)
+    between = fill_between(clean, extra)
+    values[..., EXTRA] = torch.where(extra.any(-1, keepdim=True)[..., None], between[..., EXTRA], 0.0)
     marks = torch.zeros(*clean.shape[:3], KNOWN)
     marks[..., 0], marks[..., 1], marks[..., 2] = turns.float(), extra.float(), any_key.float()
     marks[..., 3] = handle.float()
-    marks[..., 4:] = places.ends * handle[..., None]
+    marks[..., 4:] = ends * handle[..., None]
     return Known(values, marks)
 
 

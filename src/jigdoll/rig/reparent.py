@@ -7,6 +7,7 @@ that does. World transforms carry over exactly in both directions, so a clip of 
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +33,7 @@ _CALM = ("idle", "bind", "t-pose", "tpose", "t_pose", "a-pose", "stand", "rest",
 """Clips that are likely to begin at rest, the likeliest first; no other clip may lend its first frame."""
 
 
+_COPY = "_is_a_working_copy"
 _CONTROLS = {"ik", "fk", "pole", "target", "ctrl", "control", "fake"}
 """Words for joints that an artist's tool poses others with."""
 
@@ -64,7 +66,18 @@ class _Tree:
 
 
 def reparent(asset: RiggedAsset) -> Reparented:
-    """The character as all verbs work on it; each change that matters to an artist is a RepairWarning."""
+    """The character as all verbs work on it; each change that matters to an artist is a RepairWarning.
+
+    A working copy is its own working copy, without a second look.
+    """
+    if _COPY in vars(asset):
+        return Reparented(asset, asset, tuple(range(len(asset.skeleton))), ())
+    made = _working_copy(asset)
+    vars(made.asset)[_COPY] = True
+    return made
+
+
+def _working_copy(asset: RiggedAsset) -> Reparented:
     flesh = flesh_of(asset)
     tree, repairs = _whole_tree(asset.skeleton, flesh)
     standing = None
@@ -73,7 +86,7 @@ def reparent(asset: RiggedAsset) -> Reparented:
         if standing is not None:
             repairs.append(f"the rest pose does not stand; it is the first frame of {standing.name!r} now")
     if repairs:
-        warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=2)
+        warnings.warn(f"{asset.name}: {'; '.join(repairs)}", RepairWarning, stacklevel=3)
     plain = standing is None and tree.joints == tuple(range(len(asset.skeleton)))
     if plain and tree.parents == asset.skeleton.parents:
         skeleton = _with_limits(asset.skeleton, flesh.outline)
@@ -210,22 +223,11 @@ def _above(skeleton: Skeleton, joint: int) -> list[int]:
     return above
 
 
-def _subtree_weight(parents: tuple[int, ...], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
-    total = weight.copy()
-    for joint in reversed(range(1, len(parents))):
-        total[parents[joint]] += total[joint]
-    return total
-
-
 def _controls(skeleton: Skeleton, parents: list[int], flesh: Flesh) -> set[int]:
     """Joints that neither move skin nor lead to one that does, unless they mark the end of a bone."""
     if not flesh.weight.any():
         return set()
-    total = flesh.weight.copy()
-    for joint in _tree_order(parents, outside=set())[::-1]:
-        if parents[joint] >= 0:
-            total[parents[joint]] += total[joint]
-    outside = set()
+    total, outside = _subtree_weight(parents, flesh.weight), set()
     points = rest_transforms(skeleton)[:, :3, 3].double().numpy()
     size = float(np.ptp(points, axis=0).max())
     for joint in _tree_order(parents, outside=set()):
@@ -243,7 +245,7 @@ def _rooted(parents: list[int], outside: set[int], flesh: Flesh) -> tuple[list[i
     """The tree with its root in the body: what hung on a weightless root hangs on its main child."""
     parents, outside = list(parents), set(outside)
     root = parents.index(-1)
-    total = _descending_weight(parents, flesh.weight)
+    total = _subtree_weight(parents, flesh.weight)
     while flesh.weight[root] == 0 and flesh.weight.any():
         kids = [j for j, p in enumerate(parents) if p == root and j not in outside]
         if not kids:
@@ -259,7 +261,8 @@ def _rooted(parents: list[int], outside: set[int], flesh: Flesh) -> tuple[list[i
     return parents, outside
 
 
-def _descending_weight(parents: list[int], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
+def _subtree_weight(parents: Sequence[int], weight: Float[ndarray, " joints"]) -> Float[ndarray, " joints"]:
+    """How much skin each joint and all that hang on it move."""
     total = weight.copy()
     for joint in _tree_order(parents, outside=set())[::-1]:
         if parents[joint] >= 0:
@@ -267,7 +270,7 @@ def _descending_weight(parents: list[int], weight: Float[ndarray, " joints"]) ->
     return total
 
 
-def _tree_order(parents: list[int], *, outside: set[int]) -> list[int]:
+def _tree_order(parents: Sequence[int], *, outside: set[int]) -> list[int]:
     """The joints with parents first, in their old order where that can be."""
     inside = [j for j in range(len(parents)) if j not in outside]
     if all(parents[j] < j for j in inside):
@@ -320,16 +323,11 @@ def _standing_clip(asset: RiggedAsset, tree: _Tree, flesh: Flesh) -> Motion | No
 
     for name in sorted((name for name in asset.clips if calm(name) < len(_CALM)), key=calm):
         clip = asset.clips[name]
-        first = replace(clip, pose=_frame(clip))
+        first = replace(clip, pose=clip.pose[:1])
         world, _, _ = rigid_rest(motion_to_world(asset.skeleton, first)[0])
         if _stands(tree, flesh, _tree_world(tree, rest_transforms(asset.skeleton).double().numpy(), world)):
             return replace(first, name=name)
     return None
-
-
-def _frame(motion: Motion):
-    pose = motion.pose
-    return replace(pose, **{name: None if value is None else value[:1] for name, value in vars(pose).items()})
 
 
 def _tree_world(

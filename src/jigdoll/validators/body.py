@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from jigdoll.kinematics import forward
+from jigdoll.kinematics import forward, motion_to_world
 from jigdoll.math.segments import closest_on_segments
 from jigdoll.math.transforms import apply
 from jigdoll.rig.anatomy import Anatomy
@@ -28,6 +28,10 @@ KNOTS = 3
 """Places along a bone at which its flesh is measured: both ends and the middle."""
 INSIDE = 0.3
 """The flesh reaches at least this quantile of the skin's distance from the bone: a box counts as a slim cylinder."""
+STRAIGHT = 0.06
+"""A hinge that is folded less than this does not show which way it folds [rad]."""
+CLIPS = 6
+"""The asset's own clips that are asked which way such a hinge folds."""
 KIN = 1.5
 """Flesh whose bones are nearer to each other along the tree than this multiple of their radii may touch."""
 
@@ -358,4 +362,36 @@ def _hinges(anatomy: Anatomy) -> tuple[Int[ndarray, "hinges 3"], Float[ndarray, 
         triples.append((parent, joint, child))
         turn = skeleton.T_parent_joint[joint, :3, :3] @ skeleton.axes[joint, :, 0]
         axes.append(turn.detach().double().numpy())
-    return np.array(triples, np.int64).reshape(-1, 3), np.array(axes).reshape(-1, 3)
+    hinges, directions = np.array(triples, np.int64).reshape(-1, 3), np.array(axes).reshape(-1, 3)
+    rest = hinge_angles(torch.tensor(anatomy.T_rest)[None], torch.tensor(hinges), torch.tensor(directions))[0]
+    straight = rest.abs().numpy() < STRAIGHT
+    if straight.any():
+        directions[straight & _folds_the_other_way(anatomy, hinges, directions)] *= -1
+    return hinges, directions
+
+
+def _folds_the_other_way(
+    anatomy: Anatomy, hinges: Int[ndarray, "hinges 3"], axes: Float[ndarray, "hinges 3"]
+) -> Bool[ndarray, " hinges"]:
+    """Which hinges the asset's own clips fold against these axes: a straight leg does not show how it folds."""
+    clips = list(anatomy.asset.clips.values())[:CLIPS]
+    if not clips:
+        return np.zeros(len(hinges), bool)
+    worlds = [motion_to_world(anatomy.skeleton, replace(clip, pose=clip.pose[::5])) for clip in clips]
+    angles = [hinge_angles(torch.tensor(T), torch.tensor(hinges), torch.tensor(axes)).mean(0) for T in worlds]
+    return torch.stack(angles).mean(0).numpy() < -STRAIGHT
+
+
+def hinge_angles(
+    T_world_joint: Float[Tensor, "frames joints 4 4"], hinges: Int[Tensor, "hinges 3"], axes: Float[Tensor, "hinges 3"]
+) -> Float[Tensor, "frames hinges"]:
+    """The angle from the bone before a hinge to the bone after it, seen along its axis [rad]; 0 is straight."""
+    parent, joint, child = hinges.T
+    P = T_world_joint[..., :3, 3]
+    before, after = P[:, joint] - P[:, parent], P[:, child] - P[:, joint]
+    axis = (T_world_joint[:, parent, :3, :3] @ axes[..., None])[..., 0]
+    axis = axis / axis.norm(dim=-1, keepdim=True).clamp_min(1e-9)
+    flat_before = before - (before * axis).sum(-1, keepdim=True) * axis
+    flat_after = after - (after * axis).sum(-1, keepdim=True) * axis
+    sine = (torch.linalg.cross(flat_before, flat_after) * axis).sum(-1)
+    return torch.atan2(sine, (flat_before * flat_after).sum(-1))

@@ -6,32 +6,19 @@ from torch import Tensor
 
 from jigdoll.rig.limits import clamp_angles, compound_angles
 from jigdoll.types import Pose, Skeleton
-from jigdoll.validators.body import PosedBody, ValidatedBody
+from jigdoll.validators.body import PosedBody, ValidatedBody, hinge_angles
 
 
 def hyperextension(body: ValidatedBody, posed: PosedBody) -> Float[Tensor, "frames joints"]:
-    """How far each knee, elbow or joint of a wing is folded the wrong way, beyond rest [rad].
+    """How far each knee, elbow or joint of a wing is folded the wrong way [rad].
 
     The fold is the angle between the bones before and after the joint, seen along the hinge's axis.
     """
     found = torch.zeros_like(posed.joints[..., 0])
     if not len(body.hinges):
         return found
-    fold = hinge_folds(body, posed)
+    fold = hinge_angles(posed.T_world_joint, body.hinges, body.hinge_axes)
     return found.index_add(1, body.hinges[:, 1], (-fold).clamp_min(0))
-
-
-def hinge_folds(body: ValidatedBody, posed: PosedBody) -> Float[Tensor, "frames hinges"]:
-    """How far each hinge is folded [rad]: 0 is straight, below 0 the wrong way; between -pi and pi."""
-    parent, joint, child = body.hinges.T
-    before = posed.joints[:, joint] - posed.joints[:, parent]
-    after = posed.joints[:, child] - posed.joints[:, joint]
-    axis = (posed.T_world_joint[:, parent, :3, :3] @ body.hinge_axes[..., None])[..., 0]
-    axis = axis / axis.norm(dim=-1, keepdim=True).clamp_min(1e-9)
-    flat_before = before - (before * axis).sum(-1, keepdim=True) * axis
-    flat_after = after - (after * axis).sum(-1, keepdim=True) * axis
-    sine = (torch.linalg.cross(flat_before, flat_after) * axis).sum(-1)
-    return torch.atan2(sine, (flat_before * flat_after).sum(-1))
 
 
 def twist(body: ValidatedBody, posed: PosedBody) -> Float[Tensor, "frames joints"]:

@@ -1,4 +1,4 @@
-"""Trains the pocket prior: `python -m jigdoll.prior.pocket.train --out FOLDER`, in one file.
+"""Trains the pocket prior: `python -m jigdoll.prior.pocket.train --out FOLDER`, in one file to be read in one sitting.
 
 Each process makes its own clips, takes its own gradient, and all apply the average; so two processes of one thread
 each use two cores better than one process of two. Interrupt it when you like: the same command goes on from the last

@@ -32,6 +32,8 @@ from jigdoll.rig.retarget.touch import keep_touches, push_out
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
+APART = 25.0
+"""Legs that reach out and stand farther apart than this from the source's are built otherwise [degrees]."""
 STRIDE = 0.5
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 BENT_AWAY = (0.2, 0.6)
@@ -57,7 +59,7 @@ def decode(
     if details is not None:
         anatomy = split_like(details, anatomy, {i: source_name(f) for i, f in pairs.items() if f is not None})
     G, root = _world_turns(limb_motion, anatomy, pairs, details)
-    if sprawls(anatomy.kind) != sprawls(limb_motion.kind):
+    if other_build(limb_motion, anatomy, pairs, details):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
     on_ground: set[str] = set()
     if lock and anatomy.legs and limb_motion.grounded:
@@ -84,9 +86,9 @@ def _world_turns(
     _middle_turns(wanted, lm, anatomy, details)
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
-    other_build = sprawls(anatomy.kind) != sprawls(lm.kind)
+    by_feet = other_build(lm, anatomy, pairs, details)
     for i, follow in pairs.items():
-        if other_build and anatomy.parts[i].limb.kind == "leg":
+        if by_feet and anatomy.parts[i].limb.kind == "leg":
             continue  # stepped by its foot
         _limb_turns(wanted, anatomy, anatomy.parts[i], None if follow is None else follow.track, lm)
     small = _small_parts(anatomy, details)
@@ -126,6 +128,31 @@ def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray
     """Turns of fingers and other small parts since the joints before them: the source's, else relaxed fingers."""
     shown = {} if details is None else put_details(details, anatomy, detail_joints(anatomy))
     return relaxed_fingers(anatomy) | shown
+
+
+def other_build(
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None
+) -> bool:
+    """Whether the source's legs are built otherwise, so that their turns mean nothing: then feet alone are followed.
+
+    Legs that hang down against legs that reach out; and legs that reach out stand in as many ways as there are rigs, so
+    they are held together by where they reach as they stand, and a motion without its rig is followed by feet.
+    """
+    if not sprawls(anatomy.kind) or not sprawls(lm.kind):
+        return sprawls(anatomy.kind) != sprawls(lm.kind)
+    if details is None:
+        return True
+    apart = []
+    for i, follow in pairs.items():
+        parts = anatomy.parts[i]
+        if follow is None or parts.limb.kind != "leg":
+            continue
+        track = follow.track
+        theirs = (track.end[track.contact] if track.contact.any() else track.end).mean(0)
+        ours = anatomy.T_rest[parts.end, :3, 3] - anatomy.T_rest[parts.root, :3, 3]
+        cosine = theirs @ ours / max(float(np.linalg.norm(theirs) * np.linalg.norm(ours)), 1e-9)
+        apart.append(float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))))
+    return bool(apart) and float(np.mean(apart)) > APART
 
 
 def sprawls(kind: BodyKind) -> bool:

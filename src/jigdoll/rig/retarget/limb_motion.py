@@ -150,12 +150,16 @@ def trunk_of(anatomy: Anatomy) -> tuple[int, ...]:
 
 def chain_centres(anatomy: Anatomy, chain: Sequence[int]) -> Float[ndarray, " joints"]:
     """Where along a chain of the middle line the middle of each joint's bone lies, 0 to 1."""
+    return bone_centres(anatomy.T_rest[[*chain, chain_end(anatomy, chain)], :3, 3])
+
+
+def chain_end(anatomy: Anatomy, chain: Sequence[int]) -> int:
+    """The joint where the last bone of a chain of the middle line ends; its last joint where nothing follows."""
     P, last = anatomy.T_rest[:, :3, 3], chain[-1]
     middle = {joint for limb in anatomy.limbs if limb.side == "middle" for joint in limb.joints}
     kids = anatomy.skeleton.children[last]
     ahead = [kid for kid in kids if kid in middle and kid not in chain] or list(kids)
-    end = P[last] if not ahead else max((P[kid] for kid in ahead), key=lambda p: float(np.linalg.norm(p - P[last])))
-    return bone_centres(np.concatenate([P[list(chain)], end[None]]))
+    return max(ahead, key=lambda kid: float(np.linalg.norm(P[kid] - P[last])), default=last)
 
 
 def heading_of(turns: Float[ndarray, "frames 3 3"], fps: float) -> Float[ndarray, " frames"]:

@@ -91,14 +91,18 @@ def fit_turns(
 
     Least squares over matrices; first and second differences of the stations count by `_SMOOTH`.
     """
-    if turns.shape[1] == 1:
-        return np.repeat(turns, stations, axis=1)
+    return nearest_turns(np.einsum("sk,fkab->fsab", station_shares(at, stations), turns))
+
+
+def station_shares(at: Float[ndarray, " known"], stations: int) -> Float[ndarray, "stations known"]:
+    """How much each known turn counts at each station, before `nearest_turns`."""
+    if len(at) == 1:
+        return np.ones((stations, 1))
     grid = np.linspace(0, 1, stations)
     A = np.maximum(1 - np.abs(at[:, None] - grid) * (stations - 1), 0.0)
     bends, steps = np.diff(np.eye(stations), 2, axis=0), np.diff(np.eye(stations), axis=0)
     normal = A.T @ A + _SMOOTH * bends.T @ bends + _SMOOTH * steps.T @ steps
-    share = np.linalg.solve(normal, A.T)
-    return nearest_turns(np.einsum("sk,fkab->fsab", share, turns))
+    return np.linalg.solve(normal, A.T)
 
 
 def interpolate_turns(

@@ -54,7 +54,8 @@ def pace_of(request: Request, skeleton: Skeleton) -> Pace:
     hopper = kind in ("walk", "run") and request.species in HOPPERS
     if hopper:
         kind, froude = "run", max(froude, _HOPPING)
-    length, sprawled = leg_length(skeleton)
+    bones = bones_of(skeleton)
+    length, sprawled = bones.leg_length, bones.sprawled
     froude *= _SPRAWLED if sprawled and kind == "walk" else 1.0
     tempo = 0.0 if action is None else action.tempo
     faster = 1.0 if not tempo else _QUICKLY if tempo > 0 else _SLOWLY
@@ -89,9 +90,3 @@ def _lag(
     jogs = action.name == "trot" or (action.name == "run" and action.tempo < 0)
     gallops = kind == "run" and legs == 4 and not sprawled and not jogs and species not in HEAVY
     return _GALLOP if gallops else 0.5
-
-
-def leg_length(skeleton: Skeleton) -> tuple[float, bool]:
-    """The mean way from hip to toe at rest [m], and whether the legs sprawl; without legs half of the height."""
-    bones = bones_of(skeleton)
-    return bones.leg_length, bones.sprawled
