@@ -95,8 +95,6 @@ MORE: dict[str, tuple[str, ...]] = {
     Q + "fish_pack/Dolphin.glb": ("Swim",),
     Q + "easy_enemies_pack/Snake.glb": ("Snake_Walk",),
 }
-AIRBORNE = ("fly", "flying", "flap", "swim")
-"""Clips whose names have one of these words are simulated without ground."""
 console = Console()
 
 
@@ -147,14 +145,13 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     name = next(name for name in asset.clips if name.split("|")[-1] == clip)
     ready = prepare(asset)
     motion = first_frames(resample(ready.clip(asset.clips[name]), 24.0), round(24 * options.seconds) + 1)
-    ground = not any(word in clip.lower() for word in AIRBORNE)
     begin, answered = time.process_time(), []
 
     def progress(fraction: float, what: str) -> None:
         if " % off; " in what and not answered:
             answered.append(time.process_time() - begin)
 
-    config = TrackConfig(iterations=0 if options.engine == "mujoco" else options.iterations, ground=ground)
+    config = ready.config(TrackConfig(iterations=0 if options.engine == "mujoco" else options.iterations), motion)
     robust = None if options.engine == "newton" else MujocoEngine
     done = track(ready.asset, motion, NewtonEngine, config, bodies=ready.bodies, make_robust=robust, progress=progress)
     seconds = time.process_time() - begin
@@ -168,7 +165,7 @@ def measure(path: str, clip: str, options: Options) -> dict[str, Any]:
     return {
         "finite": finite,
         "error": done.error,
-        "fell": ground and after.fell and not before.fell,
+        "fell": config.ground and after.fell and not before.fell,
         "penetration": verdict.penetration,
         "skate": verdict.skate_ratio,
         "slide_before": sliding(done.bodies, ready.asset, done.reference),

@@ -19,6 +19,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,7 +31,9 @@ SECONDS = 5.0
 """Processor time for one file; on the clock it may take twelve times as long, for machines that are busy."""
 MEMORY = 1024**3
 """Above what the process needs before its first file."""
-LARGEST = 8 * 1024**2
+START_SECONDS = 900.0
+"""How long a worker may take to import everything, on a machine that does other work as well."""
+LARGEST = 1024**2
 """Real files above this are left out."""
 OFTEN = {".glb": 4, ".fbx": 2, ".usdc": 2}
 """How many turns a kind of file has in each round; the others have one."""
@@ -103,7 +106,7 @@ class Worker:
         process = context.Process(target=work, args=(theirs, memory, warm), daemon=True)
         process.start()
         theirs.close()
-        if not ours.poll(120) or ours.recv() != "ready":
+        if not ours.poll(START_SECONDS) or ours.recv() != "ready":
             raise RuntimeError("a fuzzing worker did not start")
         return Worker(process, ours)
 
@@ -132,6 +135,8 @@ class Summary:
     outcomes: Counter[str]
     kinds: dict[str, Counter[str]]
     """The outcomes of each kind of file."""
+    seconds: dict[str, float]
+    """Processor time of each kind, in all."""
     failures: list[Failure]
     slowest: float
     peak: int
@@ -154,9 +159,16 @@ def case_file(files: list[Path], seed: int) -> Path:
     return group[seed // len(turns) % len(group)]
 
 
-def fuzz(files: list[Path], seeds: range, *, seconds: float = SECONDS, memory: int = MEMORY) -> Summary:
-    """Run one case per seed, over the kinds of files in turn."""
-    summary = Summary(Counter(), {}, [], 0.0, 0)
+def fuzz(
+    files: list[Path],
+    seeds: range,
+    *,
+    seconds: float = SECONDS,
+    memory: int = MEMORY,
+    watch: Callable[[Summary], None] = lambda _: None,
+) -> Summary:
+    """Run one case per seed, over the kinds of files in turn; `watch` is told now and then."""
+    summary = Summary(Counter(), {}, {}, [], 0.0, 0)
     warm = list({kind_of(file): file for file in reversed(files)}.values())  # the smallest of each kind
     worker = Worker.start(memory, warm)
     start_rss = rss(worker)
@@ -175,10 +187,13 @@ def fuzz(files: list[Path], seeds: range, *, seconds: float = SECONDS, memory: i
                 start_rss = rss(worker)
             summary.outcomes[kind] += 1
             summary.kinds.setdefault(kind_of(file), Counter())[kind] += 1
+            summary.seconds[kind_of(file)] = summary.seconds.get(kind_of(file), 0.0) + spent
             summary.slowest = max(summary.slowest, spent)
             summary.peak = max(summary.peak, peak - start_rss)
             if kind not in ("read", "refused"):
                 summary.failures.append(Failure(file.name, seed, mutation, kind, text))
+            if sum(summary.outcomes.values()) % 100 == 0:
+                watch(summary)
     worker.stop()
     return summary
 
@@ -228,6 +243,15 @@ def find_files(*folders: Path) -> list[Path]:
     return sorted((p for p in found if p.stat().st_size <= LARGEST), key=lambda p: (p.stat().st_size, p.name))
 
 
+def write_json(path: Path | None, summary: Summary) -> None:
+    """The counts and the failures so far."""
+    if path is not None:
+        told = {"cases": sum(summary.outcomes.values()), "outcomes": summary.outcomes, "kinds": summary.kinds}
+        told |= {"seconds": summary.seconds, "slowest": summary.slowest, "memory": summary.peak}
+        told["failures"] = [vars(failure) for failure in summary.failures]
+        path.write_text(json.dumps(told, indent=1))
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -244,7 +268,8 @@ def main() -> int:
         if not files:
             raise SystemExit(f"no file is called {options.only}")
         started = time.monotonic()
-        summary = fuzz(files, range(options.seed, options.seed + options.count))
+        seeds = range(options.seed, options.seed + options.count)
+        summary = fuzz(files, seeds, watch=lambda now: write_json(options.json, now))
         print(f"{options.count} cases over {len(files)} files in {time.monotonic() - started:.0f} s")  # noqa: T201
         print(f"{dict(summary.outcomes)}, slowest {summary.slowest:.2f} s, memory +{summary.peak / 2**20:.0f} MiB")  # noqa: T201
         for failure in summary.failures:
@@ -254,12 +279,7 @@ def main() -> int:
                 file = case_file(files, failure.seed)
                 kept = options.keep / f"{file.stem}-{failure.seed}{file.suffix}"
                 kept.write_bytes(make_case(file, failure.seed)[0])
-    if options.json:
-        kinds = {kind: dict(counts) for kind, counts in summary.kinds.items()}
-        told = {"cases": options.count, "kinds": kinds, "slowest": summary.slowest, "memory": summary.peak}
-        options.json.write_text(
-            json.dumps(told | {"failures": [vars(failure) for failure in summary.failures]}, indent=1)
-        )
+    write_json(options.json, summary)
     return 1 if summary.failures else 0
 
 

@@ -300,7 +300,8 @@ def _lay_down(here: Path, files: list[dict[str, str]], refs: tuple[list[Any], ..
     for about, [ref] in zip(files, refs, strict=True):
         stored, place = here / "files" / about["mark"], here / "groups" / group / about["place"]
         if not stored.is_file():
-            write_bytes(stored, ray.get(ref).tobytes())
+            content: Any = ray.get(ref)
+            write_bytes(stored, content.tobytes())
         if not place.is_file():
             write_bytes(place, stored.read_bytes())
         moved[about["file"]] = place

@@ -27,6 +27,8 @@ from jigdoll.types import Motion, Request, RiggedAsset
 DraftSource = Literal["auto", "memory", "pose", "none"]
 """Where a motion begins: real motion where it is known and what comes next where not, real motion, what a pose model
 draws, or the rest pose."""
+WIDE = 0.4
+"""How much worse than the best the words of a draft may fit: the judge has something to choose from."""
 DRAFTS = 3
 """Drafts to choose from, where nobody says how many."""
 WORDS, GRADE = 0.5, 1.0
@@ -114,6 +116,7 @@ def make_candidates(
         start=None if wishes.start is None else _pose_of(who, wishes.start, fps, last=True),
         end=None if wishes.end is None else _pose_of(who, wishes.end, fps, last=False),
         in_place=wishes.in_place,
+        worse=WIDE,
     )
     every = [replace(first, seed=options.seed * count + i) for i in range(count)]
     if makers.source == "pose" and makers.pose_model is not None:

@@ -179,11 +179,12 @@ def track(
     compile_kernels(lambda what: progress(0.0, what))
     saved = None if checkpoint is None else Path(checkpoint)
     ready = prepare(asset, keep=config.loose)
+    own = ready.clip(motion)
     done = follow(
         ready.asset,
-        ready.clip(motion),
+        own,
         NewtonEngine,
-        config,
+        ready.config(config, own),
         bodies=ready.bodies,
         make_robust=MujocoEngine,
         checkpoint=saved,

@@ -218,15 +218,17 @@ def performed(ready: Prepared, motion: Motion, *, loop: bool, run: Run | None, p
     """The nearest motion that simulated bodies can perform."""
     from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine, compile_kernels
-    from jigdoll.physics.track import track
+    from jigdoll.physics.track import TrackConfig, track
 
     compile_kernels(lambda what: progress(0.0, what))
     # Named by the clip's content: of other tries another one may be the best.
     saved = run.path(f"tracking-{fingerprint(motion.pose, motion.fps)[:12]}.npz") if run else None
+    own = ready.clip(motion)
     done = track(
         ready.asset,
-        ready.clip(motion),
+        own,
         NewtonEngine,
+        ready.config(TrackConfig(), own),
         bodies=ready.bodies,
         make_robust=MujocoEngine,
         checkpoint=saved,

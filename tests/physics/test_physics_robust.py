@@ -103,16 +103,19 @@ def kinetic(bodies: Bodies, rows: torch.Tensor) -> torch.Tensor:
     return 0.5 * (bodies.mass * rows[..., 7:10].double().square().sum(-1) + turning).sum(-1)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("count", [3, 20, 120])
-def test_random_bodies_with_random_targets_stay_finite_bounded_and_the_same(count: int, seed: int) -> None:
+def test_random_bodies_with_random_targets_stay_finite_bounded_and_the_same(
+    count: int, seed: int, balanced: bool
+) -> None:
     from jigdoll.physics.engine_mujoco import MujocoEngine
 
     bodies = random_bodies(count, seed)
     assert math.isclose(float(bodies.mass.max() / bodies.mass.min()), 1000, rel_tol=1e-9)
     clip = random_clip(bodies, seed, frames=9)
     gains = ideal_gains(bodies, 1 / 480)
-    plan = replace(make_plan(bodies, clip, ground=True, friction=1.0), hand=1.0, upright=5.0)
+    plan = replace(make_plan(bodies, clip, ground=True, friction=1.0), hand=1.0, upright=5.0, balanced=balanced)
     ends = [MujocoEngine(bodies, gains).perform(plan).rows for _ in range(2)]
     assert len(ends[0]) == len(clip) and bool(torch.isfinite(ends[0]).all())
     assert torch.equal(*ends)

@@ -51,7 +51,7 @@ def track(
         out: What to write: .glb, .fbx, .bvh, .usd ...; by default NAME_tracked.glb here.
         iterations: Steps of the optimiser for each two seconds of the clip.
         paper: The paper's exact loss, a control per simulation step, help only towards the initial upright.
-        ground: --no-ground simulates without gravity and floor, for what swims or flies.
+        ground: --no-ground simulates without gravity and floor; so is what flies or swims by its name or its body.
         friction: Of the floor.
         upright: Strength of the torque that keeps the first body upright, in weights times leg lengths per radian.
         loose: Joints whose names hold one of these words swing by themselves: ears, tails, straps.
@@ -98,6 +98,7 @@ def track(
     robust = robust and not paper
     ready = prepare(asset, needs_legs=ground and not robust, keep=loose)
     motion = ready.clip(motion)
+    config = ready.config(config, motion)
     compile_kernels(lambda text: console(error=True).print(text, highlight=False, markup=False))
     with progress_bar() as progress:
         done = follow(

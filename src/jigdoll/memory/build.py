@@ -20,7 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from jigdoll import zoo
 from jigdoll.corpus import LEAST_FRAMES, UNNAMED, takes
+from jigdoll.kinematics import motion_to_world
 from jigdoll.language.encoder import open_encoder
 from jigdoll.memory.codes import open_codec
 from jigdoll.memory.cuts import (
@@ -40,9 +42,12 @@ from jigdoll.memory.labels import actions_of, imitated, plain, styles_of
 from jigdoll.memory.segments import Segment, Words, save_segments
 from jigdoll.memory.shape import resample, speed_of
 from jigdoll.protocols import TextEncoder
-from jigdoll.rig.anatomy import BodyKind, anatomy_of
+from jigdoll.rig.anatomy import Anatomy, BodyKind, anatomy_of
 from jigdoll.rig.reparent import reparent
-from jigdoll.rig.retarget.limb_motion import LimbMotion, cut, encode
+from jigdoll.rig.retarget.decode import decode
+from jigdoll.rig.retarget.limb_motion import LimbMotion, cut, encode, yaw
+from jigdoll.rig.retarget.standing import feet_of
+from jigdoll.zoo import gaits
 
 FPS = 30.0
 """Frames per second at which segments are kept, at most."""
@@ -58,6 +63,17 @@ SAME = 0.02
 """Segments whose limbs are nearer to each other than this, on the mean [limb lengths], show the same."""
 RELIABLE = 0.5
 """The check throws out pieces of actions of which it hears at least this share in takes that it did not learn from."""
+GRIP_BODIES: dict[BodyKind, str] = {
+    "person": "human",
+    "quadruped": "horse",
+    "biped": "t_rex",
+    "bird": "ostrich",
+    "insect": "ant",
+    "spider": "spider",
+}
+"""Built-in bodies on which the grip of gaits is measured."""
+NEAR_GROUND, SLIDING = 0.05, 0.75
+"""A foot lower than this [leg lengths] that is faster than this [leg lengths / s] slides."""
 GAITS = (
     *("walk", "run", "trot", "gallop", "creep", "sneak", "march", "limp", "swim", "fly", "hover", "flap", "crawl"),
     *("slither", "stagger", "stomp", "hop", "climb_stairs", "skate"),
@@ -166,8 +182,6 @@ def segment_of(clip: Clip, piece: Piece, alone: bool) -> Segment | None:
 
 def _from_origin(motion: LimbMotion) -> LimbMotion:
     """The motion begun at the origin, facing ahead."""
-    from jigdoll.rig.retarget.limb_motion import yaw
-
     ground = motion.place * [1.0, 0.0, 1.0]
     place = (ground - ground[0]) @ yaw(motion.heading[:1])[0]
     place[:, 1] = motion.place[:, 1]
@@ -205,6 +219,28 @@ def _habit(segment: Segment) -> np.ndarray:
     rows = [np.mean(by_kind[kind], 0) if by_kind[kind] else np.zeros(6) for kind in ("leg", "arm", "wing")]
     lean = segment.motion.root[:, :, 1].mean(0)
     return np.concatenate([*rows, lean, [segment.words.speed, segment.motion.place[:, 1].mean()]])
+
+
+def with_grip(segments: list[Segment]) -> list[Segment]:
+    """Gaits whose feet slide over the ground of a built-in body of their kind, marked as unusual."""
+    bodies = {kind: anatomy_of(reparent(zoo.make(name)).asset) for kind, name in GRIP_BODIES.items()}
+    out = []
+    for segment in segments:
+        words = segment.words
+        if words.kind in bodies and words.action in GAITS and segment.motion.grounded:
+            slides = slip(bodies[words.kind], segment.motion)
+            words = replace(words, typical=round(words.typical * (1 - slides), 2))
+        out.append(Segment(words, segment.motion))
+    return out
+
+
+def slip(anatomy: Anatomy, motion: LimbMotion) -> float:
+    """The share of the moments in which a foot near the ground slides over it, on a body."""
+    made = decode(motion, anatomy)
+    feet = feet_of(anatomy, motion_to_world(anatomy.skeleton, made), made.fps)
+    low = feet.soles[..., 1].amin(-1).numpy()[:-1] < NEAR_GROUND * anatomy.leg_length
+    speed = np.linalg.norm(np.diff(feet.joints.numpy()[..., [0, 2]], axis=0), axis=-1) * made.fps
+    return float((low & (speed > SLIDING * anatomy.leg_length)).sum() / max(int(low.sum()), 1))
 
 
 def chosen(segments: Sequence[Segment]) -> list[Segment]:
@@ -255,10 +291,7 @@ def _look(motion: LimbMotion) -> np.ndarray:
 
 def procedural(known: Iterable[Words]) -> Iterator[Segment]:
     """The built-in characters' own gaits, for kinds of bodies that are never seen doing them."""
-    from jigdoll import zoo
-    from jigdoll.zoo import gaits
-
-    have = {(words.kind, words.action) for words in known}
+    have = {(words.kind, words.action) for words in known if not stuck(words)}
     for name in ZOO_BODIES:
         work = reparent(zoo.make(name))
         anatomy = anatomy_of(work.asset)
@@ -296,7 +329,7 @@ def main(corpus: Path, out: Path) -> None:
     warnings.simplefilter("ignore")
     encoder = open_encoder()
     offered = collect(corpus, encoder)
-    segments = chosen(with_typical(offered))
+    segments = chosen(with_grip(with_typical(offered)))
     segments += list(procedural(segment.words for segment in segments))
     vectors = encoder.encode([segment.words.text.removeprefix("a person: ") for segment in segments]).numpy()
     save_segments(out, segments, vectors, open_codec(), tolerance=TOLERANCE)

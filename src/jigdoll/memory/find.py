@@ -55,6 +55,10 @@ SERVES: dict[str, dict[str, float]] = {
     "turn_around": {"turn": 0.75},
 }
 """What real motion of one action may be shown for another."""
+FRAGMENTS = {"start", "end", "landing", "toidle", "to", "loop"}
+"""Words of clips that show only a part of an action."""
+STRANGE = ("robot", "monster")
+"""Who is no model for others of its kind."""
 MANNERS = {"zombie"}
 """Who moves in a manner of their own."""
 IMPLIED = {"stagger": ("drunk", "zombie"), "limp": ("injured",)}
@@ -71,6 +75,8 @@ ANSWER = 0.6
 """What fits less well than this is no answer."""
 ALIKE = 0.8
 """A segment whose text is that near to the sentence answers it, whatever its action is called."""
+FASTEST_WALK = 3.5
+"""No walk is faster than this [leg lengths / s]."""
 FAST, SLOW = 1.25, 0.8
 """What "quickly" and "slowly" do to the tempo."""
 STYLE_TEMPO = {"sad": 0.88, "tired": 0.85, "excited": 1.1, "happy": 1.06, "angry": 1.08, "careful": 0.88, "weak": 0.88}
@@ -145,16 +151,22 @@ def refusal(memory: Memory, request: Request, action: RequestedAction, anatomy: 
     )
 
 
-def pick(found: Sequence[Found], seed: int) -> Found:
-    """One of the segments that fit about as well as the best: another seed, another one."""
-    near = [f for f in found if f.score > found[0].score - SEEDS]
+def pick(found: Sequence[Found], seed: int, worse: float = SEEDS) -> Found:
+    """One of the segments that fit at most so much worse than the best: another seed, another one."""
+    near = [f for f in found if f.score > found[0].score - worse]
     return near[seed % len(near)]
 
 
-def pick_after(memory: Memory, found: Sequence[Found], seed: int, end: Callable[[LimbMotion], float] | None) -> Found:
+def pick_after(
+    memory: Memory,
+    found: Sequence[Found],
+    seed: int,
+    end: Callable[[LimbMotion], float] | None,
+    worse: float = SEEDS,
+) -> Found:
     """The one to take after another action: of those that fit, the one that goes on best from there."""
     if end is None:
-        return pick(found, seed)
+        return pick(found, seed, worse)
     near = [f for f in found if f.score > found[0].score - FITTING]
     ranked = sorted(near, key=lambda f: -f.score + TRANSITION * end(memory.segment(f.index).motion))
     return ranked[0] if seed == 0 else ranked[seed % min(len(ranked), 3)]
@@ -217,12 +229,14 @@ def _body_fit(words: Words, anatomy: Anatomy, request: Request) -> float:
     same = same or (words.noun == "person" and request.species in (None, "human"))
     same = same or (len(words.noun) > 2 and words.noun in anatomy.asset.name.lower())
     legs = abs(words.legs - len(anatomy.legs)) / 8
-    return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy))
+    machine = words.noun in STRANGE and not same
+    return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy)) - 0.25 * machine
 
 
 def _quality(words: Words) -> float:
     """Usual ones first; very short pieces show little; what slides, and what is only procedural, comes last."""
-    score = 0.2 * words.typical - stuck(words) - (0.15 if words.seconds < 0.4 else 0.0)
+    score = 0.2 * words.typical - stuck(words) - (0.5 if words.seconds < 0.5 and not words.cyclic else 0.0)
+    score -= 0.2 * bool(FRAGMENTS & set(words.text.lower().split()))
     return score - 0.4 * words.source.startswith("zoo")
 
 
@@ -231,7 +245,7 @@ def _winged(anatomy: Anatomy) -> bool:
 
 
 def stuck(words: Words) -> float:
-    """Legs that should get along and do not: a walk whose ground speed was not found slides."""
+    """Legs that should get along and do not, or much too fast: a walk whose ground speed was not found slides."""
     row = ACTIONS.get(words.action)
     travels = row is not None and row.gait in ("walk", "run") and row.froude > 0 and words.legs > 0
-    return 0.6 if travels and words.speed < 0.3 else 0.0
+    return 0.6 if travels and (words.speed < 0.3 or (words.action == "walk" and words.speed > FASTEST_WALK)) else 0.0

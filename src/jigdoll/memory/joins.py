@@ -85,7 +85,7 @@ def features(lm: LimbMotion) -> Float[ndarray, "frames features"]:
 def joined_at(first: LimbMotion, second: LimbMotion, a: int, b: int) -> LimbMotion:
     """The first motion up to its frame a, then the second after its frame b; both have the same parts."""
     one, two = parts_of(first), parts_of(second)
-    two = replace(two, place=_placed(two.place, one.place[a], b))
+    two = replace(two, place=placed(two.place, one.place[a], b))
     gap = to_rotvec(np.swapaxes(two.turns[b], -1, -2) @ one.turns[a])
     faster = _clipped(_spin(one.turns, a, -1, first.fps) - _spin(two.turns, b, 1, first.fps))
     before, after = np.arange(a, -1, -1) / first.fps, np.arange(1, len(two) - b) / first.fps
@@ -129,7 +129,7 @@ def lead_in(start: LimbMotion, motion: LimbMotion) -> LimbMotion:
     led = Parts(
         two.turns @ from_rotvec(spring(gap, slow, t, half_life=1.5 * HALF_LIFE)),
         two.reach + spring(one.reach[0] - two.reach[0], 0 * two.reach[0], t, half_life=1.5 * HALF_LIFE),
-        _placed(two.place, one.place[0], 0),
+        placed(two.place, one.place[0], 0),
         two.contact,
     )
     spare = one.reach[0] - two.reach[0]
@@ -199,7 +199,7 @@ def _with_steps(
     return replace(parts, turns=turns, contact=contact)
 
 
-def _placed(place: Float[ndarray, "frames 3"], where: Float[ndarray, " 3"], frame: int) -> Float[ndarray, "frames 3"]:
+def placed(place: Float[ndarray, "frames 3"], where: Float[ndarray, " 3"], frame: int) -> Float[ndarray, "frames 3"]:
     """A way over the ground, moved and turned so that at a frame it is somewhere."""
     turn = where[2] - place[frame, 2]
     R = yaw(np.array([turn]))[0][np.ix_([0, 2], [0, 2])]

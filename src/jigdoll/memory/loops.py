@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from scipy.ndimage import gaussian_filter1d
 
-from jigdoll.memory.joins import features, joined_at, spring, unlikeness
+from jigdoll.memory.joins import features, joined_at, placed, spring, unlikeness
 from jigdoll.memory.parts import Parts, alike, motion_of, parts_of
 from jigdoll.memory.shape import at_frames
 from jigdoll.rig.retarget.limb_motion import LimbMotion
@@ -20,6 +20,8 @@ WHOLE = 0.8
 """A cycle goes at least so far from where it begins, as a share of how far apart the poses of the motion are."""
 LEAVE_SECONDS = 0.8
 """A motion that goes on is left for the next one within so long before its end, where they fit best."""
+LONG_ENOUGH = 1.6
+"""Shorter pieces are repeated as they are before others join them [s]."""
 AS_GOOD = 1.2
 """Ways to go on that fit that many times worse than the best are still taken."""
 PACE, SWING = 0.04, 0.07
@@ -60,13 +62,21 @@ def loop(lm: LimbMotion, seconds: float) -> LimbMotion:
     first, last = best_cycle(lm, seconds=seconds)
     cycle = closed(at_frames(lm, np.arange(first, last + 1, dtype=float)))
     wanted = max(round(seconds * lm.fps), 2)
-    rounds = max(round(wanted / (len(cycle) - 1)), 1)
-    out = cycle
-    for _ in range(rounds - 1):
-        out = joined_at(out, cycle, len(out) - 1, 0)
+    out = repeated(cycle, max(round(wanted / (len(cycle) - 1)), 1))
     if abs(wanted / (len(out) - 1) - 1) <= STRETCH:
         return at_frames(out, np.linspace(0, len(out) - 1, wanted + 1))
     return out
+
+
+def repeated(cycle: LimbMotion, rounds: int) -> LimbMotion:
+    """A closed cycle again and again."""
+    parts = parts_of(cycle)
+    places = [parts.place]
+    for _ in range(rounds - 1):
+        places.append(placed(parts.place, places[-1][-1], 0)[1:])
+    again = np.concatenate([np.arange(len(parts)), *([np.arange(1, len(parts))] * (rounds - 1))])
+    whole = Parts(parts.turns[again], parts.reach[again], np.concatenate(places), parts.contact[again])
+    return motion_of(whole, cycle)
 
 
 def closed(cycle: LimbMotion) -> LimbMotion:
@@ -105,6 +115,7 @@ def go_on(pieces: Sequence[LimbMotion], seconds: float, *, seed: int = 0) -> Lim
 
     The first piece leads; what is longer than wished is cut from its middle.
     """
+    pieces = [long_enough(piece) for piece in pieces]
     lead = pieces[0]
     wanted = max(round(seconds * lead.fps), 1)
     if len(lead) > wanted:
@@ -120,6 +131,16 @@ def go_on(pieces: Sequence[LimbMotion], seconds: float, *, seed: int = 0) -> Lim
         out = longer
     out = varied(out, generator)
     return at_frames(out, np.arange(min(wanted + 1, len(out)), dtype=float))
+
+
+def long_enough(piece: LimbMotion, seconds: float = LONG_ENOUGH) -> LimbMotion:
+    """A piece that is only a beat or a stride long, repeated: where it is left and entered its phase must be clear."""
+    least = seconds * piece.fps
+    if len(piece) > least or len(piece) < 4:
+        return piece
+    first, last = best_cycle(piece)
+    cycle = closed(at_frames(piece, np.arange(first, last + 1, dtype=float)))
+    return repeated(cycle, int(np.ceil(least / (len(cycle) - 1))))
 
 
 def _longer(out: LimbMotion, pieces: Sequence[LimbMotion], generator: np.random.Generator) -> LimbMotion:

@@ -51,6 +51,7 @@ class Balancer:
         engine.model.dof_damping[:] = 0.0
         damping = engine._kd + dt * engine._ke
         engine.model.dof_damping[engine._v[self.loose]] = np.repeat(damping[self.loose], 3, 1)
+        self.swings = engine._v[self.loose].reshape(-1)
         self.y = np.zeros(6)
         count = len(engine.bodies)
         self.above = np.zeros((count, count), bool)
@@ -70,28 +71,39 @@ class Balancer:
         mass = np.zeros((self.model.nv, self.model.nv))
         mujoco.mj_fullM(self.model, d, mass)
         R = d.xmat[e._body[0]].reshape(3, 3)
-        wished = self._wished(k, R)
+        wished, springs = self._wished(k, R), self._springs(k)
         if not (np.isfinite(mass).all() and np.isfinite(wished).all() and np.abs(wished).max() < WILD):
             d.qfrc_applied[:] = 0.0  # it has exploded, which whoever rolls out will see
             return np.zeros((len(e._v), 3)), np.zeros(6)
+        swings = self.swings
+        if len(swings):  # what swings by itself is not moved: it moves as it must
+            passive = springs - self.model.dof_damping[swings] * d.qvel[swings]
+            wished[swings] = _free(mass, wished, swings, passive - d.qfrc_bias[swings])
         needed = mass[:6] @ wished + d.qfrc_bias[:6]
         arm = d.subtree_com[e._body[0]] - d.qpos[:3]
         about = R @ needed[3:] - np.cross(arm, needed[:3])  # about the centre of mass
         pushed, pushes = self._pushes(np.concatenate([needed[:3], about]))
         hand = self._hand(np.concatenate([needed[:3], about]) - pushed)
         given = pushed + hand
-        root = np.concatenate([given[:3], R.T @ (given[3:] + np.cross(arm, given[:3]))])
-        wished[:6] = np.linalg.solve(mass[:6, :6], root - d.qfrc_bias[:6] - mass[:6, 6:] @ wished[6:])
-        force = mass @ wished + d.qfrc_bias - pushes
-        own = force[e._v]
-        if self.loose.any():
-            spring = e._ke * e._off(self.tracks.aims[k]) + self.tracks.torques[k]
-            spring += (e._kd + e.gains.dt * e._ke) * self.tracks.rates[k]
-            own[self.loose] = spring[self.loose]
-        d.qfrc_applied[e._v] = own
+        force = np.concatenate([given[:3], R.T @ (given[3:] + np.cross(arm, given[:3]))])
+        if len(swings):
+            force = np.concatenate([force, passive + pushes[swings]])
+        free = np.concatenate([np.arange(6), swings])
+        wished[free] = _free(mass, wished, free, force - d.qfrc_bias[free])
+        torque = mass @ wished + d.qfrc_bias - pushes
+        torque[swings] = springs
+        d.qfrc_applied[e._v] = torque[e._v]
         d.qfrc_applied[:3] = hand[:3]
         d.qfrc_applied[3:6] = R.T @ (hand[3:] + np.cross(arm, hand[:3]))
-        return own, hand
+        return torque[e._v], hand
+
+    def _springs(self, k: int) -> Float[ndarray, " swings"]:
+        """What the springs of loose joints give, but for their damping."""
+        if not len(self.swings):
+            return np.zeros(0)
+        e, t = self.engine, self.tracks
+        pull = e._ke * e._off(t.aims[k]) + t.torques[k] + (e._kd + e.gains.dt * e._ke) * t.rates[k]
+        return pull[self.loose].reshape(-1)
 
     def _wished(self, k: int, R: Float[ndarray, "3 3"]) -> Float[ndarray, " dofs"]:
         """The accelerations that follow the clip and come back to it."""
@@ -151,3 +163,12 @@ class Balancer:
         most = self.plan.upright * self.weight * self.length
         torque = torque * min(1.0, most / max(float(np.linalg.norm(torque)), 1e-12))
         return np.concatenate([force, torque])
+
+
+def _free(
+    mass: Float[ndarray, "dofs dofs"], wished: Float[ndarray, " dofs"], free: ndarray, force: Float[ndarray, " free"]
+) -> Float[ndarray, " free"]:
+    """How these move under a force while all others accelerate as they wish."""
+    others = wished.copy()
+    others[free] = 0.0
+    return np.linalg.solve(mass[np.ix_(free, free)], force - mass[free] @ others)

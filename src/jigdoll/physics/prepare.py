@@ -1,5 +1,6 @@
 """What the tracker needs of a character: its working copy, measured, at a size that fits its tempo."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,9 @@ from torch import Tensor
 from jigdoll.contacts import ground_velocity, stays_in_place, with_travel
 from jigdoll.errors import RepairWarning
 from jigdoll.kinematics import forward
+from jigdoll.language.read import read
 from jigdoll.physics.bodies import Bodies, check_flesh, make_bodies
+from jigdoll.physics.config import TrackConfig
 from jigdoll.physics.reference import feet_of, in_double, nearest_rigid, pose_in_double
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import Reparented, reparent, to_original, to_reparented
@@ -19,6 +22,8 @@ from jigdoll.types import Motion, RiggedAsset, Skeleton
 
 LONGEST_LEG = 1.2
 """Of a body as it is simulated [m]."""
+FREE = {"fly", "hover", "glide", "swim"}
+"""What bodies do that air or water carries."""
 GIANT = 0.8
 """Bodies that would be shrunk by less than this stay as they are."""
 
@@ -39,6 +44,12 @@ class Prepared:
     def asset(self) -> RiggedAsset:
         """The working copy: whole limbs, a rest pose that stands, limits and axes by role."""
         return self.anatomy.asset
+
+    def config(self, config: TrackConfig, motion: Motion) -> TrackConfig:
+        """The settings for a clip: what flies or swims, by its name or by its body, has no ground under it."""
+        asked = read(" ".join(re.findall("[A-Za-z]+", motion.name)))
+        free = self.anatomy.kind in ("fish", "flyer") or any(action.name in FREE for action in asked.actions)
+        return replace(config, ground=False) if free else config
 
     def clip(self, motion: Motion) -> Motion:
         """A clip of the character as one of the working copy."""

@@ -177,6 +177,8 @@ def _first_answer(robust: Robust, task: _Task) -> str:
 
 def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
     bodies, fps, notes = task.bodies, task.clip.fps, []
+    if not task.config.ground:
+        notes.append("flies or swims: air or water carries it, there is no ground and no weight")
     if bool(task.ground.any()):
         notes.append(f"walks in place: it was given {float(task.ground.norm()):.2f} m/s over the ground")
     if robust.chair is not None:

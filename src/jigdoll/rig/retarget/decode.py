@@ -32,9 +32,9 @@ from jigdoll.rig.retarget.touch import keep_touches, push_out
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
-APART = 20.0
+APART = 25.0
 """Legs that reach out and stand farther apart than this from the source's are built otherwise [degrees]."""
-STRIDE = 0.5
+STRIDE = 0.8
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 BENT_AWAY = (0.2, 0.6)
 """From how far below the hip on [limb lengths] a leg of one bone stands straight over the source's foot."""
@@ -59,15 +59,18 @@ def decode(
     if details is not None:
         anatomy = split_like(details, anatomy, {i: source_name(f) for i, f in pairs.items() if f is not None})
     G, root = _world_turns(limb_motion, anatomy, pairs, details)
-    if other_build(limb_motion, anatomy, pairs):
+    if other_build(limb_motion, anatomy, pairs, details):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
+    on_ground: set[str] = set()
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
+        on_ground = {leg.parts.name for leg in standing.legs}
         G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
     if details is not None and details.touches is not None:
         partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        partners = {mine: theirs for mine, theirs in partners.items() if mine not in on_ground}
         G = keep_touches(details.touches, anatomy, G, root, partners)
-    G = push_out(anatomy, G, root, limb_motion.fps)
+    G = push_out(anatomy, G, root, limb_motion.fps, leave=on_ground)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
@@ -83,7 +86,7 @@ def _world_turns(
     _middle_turns(wanted, lm, anatomy, details)
     for joint in {0, hub, *anatomy.trunk[: anatomy.trunk.index(hub)]}:  # what lies below the pelvis goes with it
         wanted[joint] = lm.root @ anatomy.R_neutral[joint]
-    by_feet = other_build(lm, anatomy, pairs)
+    by_feet = other_build(lm, anatomy, pairs, details)
     for i, follow in pairs.items():
         if by_feet and anatomy.parts[i].limb.kind == "leg":
             continue  # stepped by its foot
@@ -127,14 +130,18 @@ def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray
     return relaxed_fingers(anatomy) | shown
 
 
-def other_build(lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> bool:
+def other_build(
+    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None
+) -> bool:
     """Whether the source's legs are built otherwise, so that their turns mean nothing: then feet alone are followed.
 
     Legs that hang down against legs that reach out; and legs that reach out stand in as many ways as there are rigs, so
-    they are held together by where they reach as they stand.
+    they are held together by where they reach as they stand, and a motion without its rig is followed by feet.
     """
     if not sprawls(anatomy.kind) or not sprawls(lm.kind):
         return sprawls(anatomy.kind) != sprawls(lm.kind)
+    if details is None:
+        return True
     apart = []
     for i, follow in pairs.items():
         parts = anatomy.parts[i]
