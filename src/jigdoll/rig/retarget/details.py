@@ -11,7 +11,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.kinematics import motion_to_world
-from jigdoll.rig.anatomy import Anatomy, LimbParts, middle_by_name, parts_at
+from jigdoll.rig.anatomy import Anatomy
+from jigdoll.rig.bones import LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
 from jigdoll.rig.retarget.limb_motion import MiddlePart, canonical_turn, heading_of, middle_parts, trunk_of, yaw
 from jigdoll.rig.retarget.touch import Touches, touches_of

@@ -7,7 +7,8 @@ limb's chain in their order.
 import re
 from dataclasses import dataclass, replace
 
-from jigdoll.rig.anatomy import Anatomy, parts_at
+from jigdoll.rig.anatomy import Anatomy
+from jigdoll.rig.bones import parts_at
 from jigdoll.types import Skeleton
 
 
