@@ -61,7 +61,8 @@ def judge(path: Path) -> tuple[str, str]:
         return "read", ""
     except JigdollError as error:
         text = str(error)
-        readable = 10 <= len(text) <= 2000 and path.stem in text
+        named = path.stem in text or str(path.parent) in text  # a run folder is named as a folder
+        readable = 10 <= len(text) <= 2000 and named
         return ("refused", text) if readable else ("crash", f"unreadable message: {text[:300]!r}")
     except MemoryError:
         return "memory", traceback.format_exc(limit=-3)

@@ -46,6 +46,13 @@ def waving(frames: int = 6, *, name: str = "wave", seed: int = 0) -> tuple[Rigge
     return motion_asset("wave", skeleton, {name: motion}), motion
 
 
+def test_a_file_without_a_name_in_an_archive_is_passed_over(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "clips.zip", "w") as archive:
+        for name in ("walk.bvh", ""):
+            archive.writestr(zipfile.ZipInfo(name), b"HIERARCHY")
+    assert read_member(tmp_path / "clips.zip", None, suffixes=(".bvh",)) == ("walk.bvh", b"HIERARCHY")
+
+
 @pytest.mark.parametrize("suffix", [".glb", ".bvh"])
 def test_motion_alone_survives_a_round_trip_with_joints_that_slide_in_their_parents(
     suffix: str, tmp_path: Path

@@ -22,7 +22,7 @@ def read_member(
         raise FileFormatError(f"{path}: there is no such file, or it is larger than {MAX_ARCHIVE >> 30} GiB")
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [entry for entry in archive.infolist() if not entry.is_dir()]
+            members = [entry for entry in archive.infolist() if entry.filename and not entry.is_dir()]
             if len(members) > MAX_MEMBERS:
                 raise FileFormatError(f"{path}: {len(members)} files are more than {MAX_MEMBERS}; split the archive")
             member = _find(path, members, name, suffixes)
