@@ -25,6 +25,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from jigdoll.candidates import DRAFTS, WIDE, choose, from_memory
 from jigdoll.contacts import find_stances
 from jigdoll.corpus import takes
 from jigdoll.errors import JigdollError
@@ -41,10 +42,11 @@ from jigdoll.memory.segments import open_memory
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent
 from jigdoll.rig.retarget.feet import runs
-from jigdoll.rig.retarget.limb_motion import encode, feet_of
+from jigdoll.rig.retarget.limb_motion import encode
+from jigdoll.rig.retarget.standing import feet_of
 from jigdoll.types import Motion
 from jigdoll.zoo import SPECIES, make
-from retarget import bones, degrees, directions
+from retarget_measures import bones, degrees, directions
 
 Section = Literal["poses", "feet", "names", "time"]
 TWELVE_ACTIONS = (
@@ -93,9 +95,13 @@ def sentence(noun: str, action: str) -> str:
     return f"a {noun} {inflect(ACTIONS[action].verbs[0].replace('~', 'its'))[1]}"
 
 
-def ours(anatomy: Anatomy, prompt: str, *, seed: int = 0) -> Motion:
-    """What `animate` shows by default, on the working copy."""
-    return draft(open_memory(), read(prompt), anatomy, open_encoder(), Directions(seed=seed, fps=30.0)).motion
+def ours(anatomy: Anatomy, prompt: str) -> Motion:
+    """What `animate` shows by default, on the working copy; actors without a skin get their first draft."""
+    every = [Directions(seed=i, fps=30.0, worse=WIDE) for i in range(DRAFTS if anatomy.asset.has_mesh else 1)]
+    if len(every) == 1:
+        return draft(open_memory(), read(prompt), anatomy, open_encoder(), every[0]).motion
+    found = from_memory(open_memory(), read(prompt), anatomy, open_encoder(), every)
+    return found[choose(found)].motion
 
 
 def held_out(options: Options) -> Iterator[tuple[str, str, str, Anatomy, Motion]]:

@@ -33,6 +33,7 @@ from ablation import picture
 from classifier import load_classifier, name_actions
 from jigdoll import zoo
 from jigdoll.asset.load import load
+from jigdoll.distill.finish import preference
 from jigdoll.distill.foot_lock import foot_lock
 from jigdoll.distill.loop import distill
 from jigdoll.distill.options import AnimateOptions, GuidanceOptions
@@ -47,7 +48,6 @@ from jigdoll.language.encoder import open_encoder
 from jigdoll.memory.draft import Directions, draft
 from jigdoll.memory.segments import open_memory
 from jigdoll.motion import resample
-from jigdoll.pipeline import preference
 from jigdoll.prior.pocket.prior import open_pocket
 from jigdoll.protocols import PoseModel
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip

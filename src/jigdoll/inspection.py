@@ -9,7 +9,7 @@ import numpy as np
 from jigdoll.asset.axes import Axis
 from jigdoll.asset.load import load_clips, read, split_clip
 from jigdoll.errors import RepairWarning
-from jigdoll.rig.anatomy import bones_of
+from jigdoll.rig.bones import bones_of
 from jigdoll.types import Mesh, Motion, RiggedAsset, Skeleton, Weights
 
 

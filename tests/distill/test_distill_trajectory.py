@@ -20,7 +20,8 @@ from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward, rest_transforms
 from jigdoll.language import read
 from jigdoll.math import GRAVITY
-from jigdoll.rig.anatomy import anatomy_of, bones_of
+from jigdoll.rig.anatomy import anatomy_of
+from jigdoll.rig.bones import bones_of
 from jigdoll.rig.limits import compound_angles
 from jigdoll.types import RiggedAsset, Skeleton
 from jigdoll.zoo.gaits import reference_motion

@@ -1,10 +1,13 @@
 """The verbs of pose on a character file, with weights of a run that was trained for a moment."""
 
 import json
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from jigdoll.cli.pose import (
     pose_check,
@@ -18,12 +21,15 @@ from jigdoll.cli.pose import (
 )
 from jigdoll.errors import FileFormatError, JigdollError
 from jigdoll.export import save
-from jigdoll.posespace.dataset import Dataset, save_clips
+from jigdoll.posespace.dataset import Dataset, creature_takes, dataset_of, draw_some, save_clips
 from jigdoll.posespace.model import NetConfig
-from jigdoll.posespace.train import TrainOptions, start_run, train
+from jigdoll.posespace.own import train_on
+from jigdoll.posespace.train import TrainOptions, draw_samples, start_run, train
 from jigdoll.posespace.weights import export_weights, open_space
+from jigdoll.posespace.windows import Units
 from jigdoll.posespace.workbench import open_workbench
 from jigdoll.zoo.assemble import random_creature
+from jigdoll.zoo.gaits import reference_motion
 
 TINY = NetConfig(width=64, layers=1, heads=1, hidden=64)
 
@@ -32,14 +38,10 @@ TINY = NetConfig(width=64, layers=1, heads=1, hidden=64)
 def run(tmp_path_factory: pytest.TempPathFactory, data: Dataset) -> Path:
     """A run of a few updates."""
     folder = tmp_path_factory.mktemp("run")
-    save_clips(folder / "cache" / "zoo.npz", _with_all_splits(data, folder))
+    (folder / "cache").mkdir()
+    save_clips(folder / "cache" / "zoo.npz", data)
     train(folder / "cache", folder / "run", TINY, TrainOptions(hours=2e-4, warm=2))
     return folder / "run"
-
-
-def _with_all_splits(data: Dataset, folder: Path) -> Dataset:
-    (folder / "cache").mkdir()
-    return data
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,16 @@ def test_a_run_goes_on_where_it_was_stopped(run: Path, weights: Path) -> None:
     before = open_space(run).facts["updates"]
     train(run.parent / "cache", run, TINY, TrainOptions(hours=4e-4, warm=2))
     assert open_space(run).facts["updates"] > before > 0
-    assert all("loss" in json.loads(line) or "near" in line for line in (run / "log.jsonl").read_text().splitlines())
+    assert sum("ended" in json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()) == 2
+
+
+def test_sheets_show_what_was_learned_from_and_what_was_learned(tmp_path: Path, data: Dataset, units: Units) -> None:
+    draw_some(data, tmp_path)
+    far = dataset_of(islice(creature_takes(1, seed=7, held_out=True), 2))
+    draw_samples(tmp_path / "samples.png", start_run(TINY, TrainOptions()), units, far)
+    for name in ("clips_0.png", "samples.png"):
+        picture = np.asarray(Image.open(tmp_path / name))
+        assert picture.shape[0] >= 220 and float((picture < 200).mean()) > 0.003
 
 
 def test_weights_open_without_pickle_in_half_precision_and_tell_their_sources(run: Path, weights: Path) -> None:
@@ -102,6 +113,19 @@ def test_without_weights_the_plain_model_stands_in_and_says_what_it_cannot(beast
     assert len(bench.sample(count=3)) == 3
     with pytest.raises(JigdollError, match="weights"):
         bench.solve(read_handles(("head=0,1,0",)))
+
+
+def test_clips_of_ones_own_are_learned_from_and_start_from_known_weights(tmp_path: Path, weights: Path) -> None:
+    asset = random_creature(torch.Generator().manual_seed(3), family="quadruped", coarse=True)
+    (tmp_path / "mine").mkdir()
+    save(tmp_path / "mine" / "beast.glb", asset, [reference_motion(asset, "walk", seconds=1.0, fps=24.0)])
+    made = train_on(tmp_path / "mine", tmp_path / "out", start=str(weights), hours=1e-6)
+    space = open_space(made)
+    assert space.net.config == TINY and space.facts["sources"] == ["beast.glb (your own)", "jigdoll (own work)"]
+    with pytest.raises(JigdollError, match="no character files"):
+        train_on(tmp_path / "out", tmp_path / "other", start="fresh")
+    with pytest.raises(JigdollError, match="start"):
+        train_on(tmp_path / "mine", tmp_path / "other", start="nothing")
 
 
 @pytest.mark.parametrize("word", ["head", "head=1,2", "head=a,b,c", "head=1,2,3,glued"])

@@ -23,6 +23,8 @@ from jigdoll.rig.retarget.turns import from_rotvec, nearest_turns, to_rotvec
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, Pose, RiggedAsset
 
+PASSES = 3
+"""A foot that slid too much to be seen standing may be seen once the body goes with the others."""
 REACH = 3
 """Frames over which a body is raised that stands too deep."""
 
@@ -36,14 +38,16 @@ def foot_lock(anatomy: Anatomy, motion: Motion, *, loop: bool = False) -> Motion
         return motion
     if loop:
         return _locked_round(anatomy, motion)
-    stands = stances(encode(anatomy, motion, travel=False), anatomy)
-    if not stands.any():
-        return motion
-    world = motion_to_world(anatomy.skeleton, motion)
-    G = lay_toes(anatomy, world[..., :3, :3], stands)
-    G, root = lock_feet(anatomy, G, world[:, 0, :3, 3], stands, motion.fps)
-    locked = to_motion(anatomy, G, root, fps=motion.fps, name=motion.name)
-    return replace(locked, pose=raised(anatomy.asset, locked.pose))
+    for _ in range(PASSES):
+        stands = stances(encode(anatomy, motion, travel=False), anatomy)
+        if not stands.any():
+            return motion
+        world = motion_to_world(anatomy.skeleton, motion)
+        G = lay_toes(anatomy, world[..., :3, :3], stands)
+        G, root = lock_feet(anatomy, G, world[:, 0, :3, 3], stands, motion.fps)
+        locked = to_motion(anatomy, G, root, fps=motion.fps, name=motion.name)
+        motion = replace(locked, pose=raised(anatomy.asset, locked.pose))
+    return motion
 
 
 def _locked_round(anatomy: Anatomy, motion: Motion) -> Motion:
@@ -79,7 +83,7 @@ def lay_toes(
             vectors[first:last] = to_rotvec(still @ np.swapaxes(G[first:last, pivot], -1, -2))
         # While it swings, from what one stance asked to what the next one asks.
         at = np.clip(np.arange(len(G)), frames[0], frames[-1])
-        vectors = pchip_interpolate(frames, vectors[frames], at) if len(frames) > 1 else vectors[at]
+        vectors = np.asarray(pchip_interpolate(frames, vectors[frames], at) if len(frames) > 1 else vectors[at])
         G[:, beyond] = from_rotvec(vectors)[:, None] @ G[:, beyond]
     return G
 

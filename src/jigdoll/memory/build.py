@@ -291,7 +291,7 @@ def _look(motion: LimbMotion) -> np.ndarray:
 
 def procedural(known: Iterable[Words]) -> Iterator[Segment]:
     """The built-in characters' own gaits, for kinds of bodies that are never seen doing them."""
-    have = {(words.kind, words.action) for words in known}
+    have = {(words.kind, words.action) for words in known if not stuck(words)}
     for name in ZOO_BODIES:
         work = reparent(zoo.make(name))
         anatomy = anatomy_of(work.asset)

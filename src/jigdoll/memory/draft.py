@@ -12,11 +12,11 @@ from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
 from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
-from jigdoll.memory.loops import go_on, loop
+from jigdoll.memory.loops import go_on, long_enough, loop
 from jigdoll.memory.parts import alike
-from jigdoll.memory.paths import checked_path, circle, follow, path_length, straight
+from jigdoll.memory.paths import checked_path, circle, follow, path_length, straight, up_to
 from jigdoll.memory.segments import Memory
-from jigdoll.memory.shape import STANDING, at_frames, at_speed, mirror, resample, speed_of
+from jigdoll.memory.shape import STANDING, at_frames, at_speed, fastest, mirror, resample, speed_of
 from jigdoll.motion import in_place
 from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy
@@ -31,6 +31,8 @@ REST_SECONDS = 0.8
 MOST_SECONDS = 600.0
 CIRCLE_RADIUS = 2.5
 """Of who goes in circles [leg lengths]."""
+SETTLE_SECONDS = 3.0
+"""A stride is looked at for so long to find how fast feet that do not slip carry a body."""
 ALTERNATIVES = 4
 """What goes on for long is made of at most so many segments."""
 
@@ -204,12 +206,18 @@ def _paced(motion: LimbMotion, action: RequestedAction, anatomy: Anatomy, direct
     """What gets along, as fast on this body as its feet make it or as is asked, straight ahead."""
     if not _gets_along(action, motion):
         return motion
-    motion = settled(motion, anatomy)
+    motion = _gripping(long_enough(motion, SETTLE_SECONDS), anatomy)
     if directions.speed is not None:
-        motion = settled(at_speed(motion, directions.speed / unit_of(anatomy, motion)), anatomy)
-        rest = directions.speed / unit_of(anatomy, motion) / max(speed_of(motion), 1e-6)
-        motion = resample(motion, motion.fps, tempo=float(np.clip(rest, 0.7, 1.4)))
+        wanted = directions.speed / unit_of(anatomy, motion)
+        motion = _gripping(at_speed(motion, wanted), anatomy)
+        rest = wanted / max(speed_of(motion), 1e-6)
+        motion = resample(motion, motion.fps, tempo=float(np.clip(rest, 0.6, max(min(1.6, fastest(motion)), 1.0))))
     return straight(motion)
+
+
+def _gripping(motion: LimbMotion, anatomy: Anatomy) -> LimbMotion:
+    """Settled, and once more: where feet hardly stand the first way is only half of it."""
+    return settled(settled(motion, anatomy), anatomy)
 
 
 def settled(motion: LimbMotion, anatomy: Anatomy) -> LimbMotion:
@@ -254,22 +262,36 @@ def _timed(
         if goes_on and action.name == "idle" and len(pieces) > 1 and directions.seconds is None:
             length = REST_SECONDS
         if travels and path is not None and directions.seconds is None:
-            length = path_length(path) / unit / max(speed_of(kin[0]), STANDING)
+            length = path_length(path) / unit / max(speed_of(kin[0]), STANDING) + 0.5
         if not goes_on:
             motion = kin[0]
             for _ in range(count - 1):
                 motion = join(motion, kin[0])
-        elif directions.loop and len(pieces) == 1:
-            motion = loop(kin[0], length)
         else:
-            motion = go_on(kin, length, seed=directions.seed)
+            closed = directions.loop and len(pieces) == 1
+            motion = _going_on(kin, length, directions, closed=closed)
+            if travels and directions.speed is not None:
+                motion = _going_on(
+                    _corrected(kin, motion, anatomy, directions.speed), length, directions, closed=closed
+                )
         if travels and path is not None:
-            motion, path = follow(_fitting(motion, path / unit, directions), path / unit), None
+            motion = follow(_fitting(motion, path / unit, directions), path / unit)
+            motion, path = motion if directions.seconds else up_to(motion, path[-1] / unit), None
         elif travels:
             round_course = action.way == "circle"
             motion = follow(motion, _circle(action, motion)) if round_course else straight(motion)
         shown.append(motion)
     return shown
+
+
+def _going_on(kin: Sequence[LimbMotion], seconds: float, directions: Directions, *, closed: bool) -> LimbMotion:
+    return loop(kin[0], seconds) if closed else go_on(kin, seconds, seed=directions.seed)
+
+
+def _corrected(kin: Sequence[LimbMotion], motion: LimbMotion, anatomy: Anatomy, speed: float) -> list[LimbMotion]:
+    """Pieces at the rate that brings the whole of them to a speed [m/s], by how fast the body really gets along."""
+    ratio = speed / unit_of(anatomy, motion) / max(speed_of(settled(motion, anatomy)), 1e-6)
+    return [resample(p, p.fps, tempo=float(np.clip(ratio, 0.7, max(min(1.4, fastest(p)), 1.0)))) for p in kin]
 
 
 def _fitting(motion: LimbMotion, path: Float[ndarray, "points 2"], directions: Directions) -> LimbMotion:
@@ -327,9 +349,11 @@ def _unmet(
         if not going:
             notes.append("nothing in the sentence gets along, so the speed is not used")
         for motion in going:
-            made = speed_of(motion) * unit_of(anatomy, motion)
+            made = speed_of(settled(motion, anatomy)) * unit_of(anatomy, motion)
             if abs(made - directions.speed) > 0.1 * directions.speed:
-                notes.append(f"{directions.speed:g} m/s were asked for; this gait goes at {made:.2f} m/s on this body")
+                notes.append(
+                    f"{directions.speed:.2f} m/s were asked for; this gait goes at {made:.2f} m/s on this body"
+                )
     if request.style and not any(found.style for found in chosen):
         styles = ", ".join(request.style)
         notes.append(f"nothing in the memory is done {styles!r}: only the tempo, at most, shows it")

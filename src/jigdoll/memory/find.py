@@ -75,6 +75,8 @@ ANSWER = 0.6
 """What fits less well than this is no answer."""
 ALIKE = 0.8
 """A segment whose text is that near to the sentence answers it, whatever its action is called."""
+FASTEST_WALK = 3.5
+"""No walk is faster than this [leg lengths / s]."""
 FAST, SLOW = 1.25, 0.8
 """What "quickly" and "slowly" do to the tempo."""
 STYLE_TEMPO = {"sad": 0.88, "tired": 0.85, "excited": 1.1, "happy": 1.06, "angry": 1.08, "careful": 0.88, "weak": 0.88}
@@ -243,7 +245,7 @@ def _winged(anatomy: Anatomy) -> bool:
 
 
 def stuck(words: Words) -> float:
-    """Legs that should get along and do not: a walk whose ground speed was not found slides."""
+    """Legs that should get along and do not, or much too fast: a walk whose ground speed was not found slides."""
     row = ACTIONS.get(words.action)
     travels = row is not None and row.gait in ("walk", "run") and row.froude > 0 and words.legs > 0
-    return 0.6 if travels and words.speed < 0.3 else 0.0
+    return 0.6 if travels and (words.speed < 0.3 or (words.action == "walk" and words.speed > FASTEST_WALK)) else 0.0

@@ -115,7 +115,7 @@ def go_on(pieces: Sequence[LimbMotion], seconds: float, *, seed: int = 0) -> Lim
 
     The first piece leads; what is longer than wished is cut from its middle.
     """
-    pieces = [_long_enough(piece) for piece in pieces]
+    pieces = [long_enough(piece) for piece in pieces]
     lead = pieces[0]
     wanted = max(round(seconds * lead.fps), 1)
     if len(lead) > wanted:
@@ -133,9 +133,9 @@ def go_on(pieces: Sequence[LimbMotion], seconds: float, *, seed: int = 0) -> Lim
     return at_frames(out, np.arange(min(wanted + 1, len(out)), dtype=float))
 
 
-def _long_enough(piece: LimbMotion) -> LimbMotion:
+def long_enough(piece: LimbMotion, seconds: float = LONG_ENOUGH) -> LimbMotion:
     """A piece that is only a beat or a stride long, repeated: where it is left and entered its phase must be clear."""
-    least = LONG_ENOUGH * piece.fps
+    least = seconds * piece.fps
     if len(piece) > least or len(piece) < 4:
         return piece
     first, last = best_cycle(piece)

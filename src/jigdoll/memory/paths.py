@@ -8,7 +8,7 @@ from numpy import ndarray
 from scipy.ndimage import gaussian_filter1d
 
 from jigdoll.errors import JigdollError
-from jigdoll.memory.shape import STANDING, speed_of
+from jigdoll.memory.shape import STANDING, at_frames, speed_of
 from jigdoll.rig.retarget.limb_motion import LimbMotion, yaw
 
 SWAY_SECONDS = 0.35
@@ -65,6 +65,13 @@ def follow(lm: LimbMotion, points: Float[ndarray, "points 2"]) -> LimbMotion:
     place = lm.place.copy()
     place[:, [0, 2]] = way + sway
     return replace(lm, place=place, heading=facing + heading - course)
+
+
+def up_to(lm: LimbMotion, point: Float[ndarray, " 2"]) -> LimbMotion:
+    """The motion until it is nearest to a point, looked for in its second half."""
+    half = len(lm) // 2
+    far = np.linalg.norm(lm.place[half:, [0, 2]] - point, axis=1)
+    return at_frames(lm, np.arange(half + int(far.argmin()) + 1, dtype=float))
 
 
 def straight(lm: LimbMotion) -> LimbMotion:

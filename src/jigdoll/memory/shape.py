@@ -1,6 +1,7 @@
 """Shaping motion in limb space: other rates and tempos, mirrors, another stride, another speed."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +17,8 @@ STRIDES = (0.8, 1.25)
 """Strides are made shorter or longer down and up to this, before steps come slower or faster."""
 RATES = (0.4, 2.5)
 """Nothing is played slower or faster than this: real motion would no longer look real."""
+SWING_FRAMES = 3.5
+"""A foot is in the air for so many frames at least."""
 STANDING = 0.05
 """What gets along by less than this [leg lengths / s] has no speed to change."""
 
@@ -106,8 +109,18 @@ def at_speed(lm: LimbMotion, speed: float) -> LimbMotion:
         return lm
     ratio = speed / now
     stride = float(np.clip(ratio, *STRIDES))
-    rate = float(np.clip(ratio / stride, *RATES))
+    rate = float(np.clip(ratio / stride, RATES[0], min(RATES[1], fastest(lm))))
     return resample(with_stride(lm, stride), lm.fps, tempo=rate)
+
+
+def fastest(lm: LimbMotion) -> float:
+    """How much faster legs may step: a swing that is over within a frame or two is none."""
+    swings = []
+    for track in lm.limbs:
+        if track.limb.kind == "leg":
+            edges = np.flatnonzero(np.diff(track.contact.astype(int)))
+            swings += [b - a for a, b in pairwise(edges) if not track.contact[a + 1]]
+    return max(float(np.median(swings)) / SWING_FRAMES, 1.0) if swings else RATES[1]
 
 
 def with_stride(lm: LimbMotion, factor: float) -> LimbMotion:

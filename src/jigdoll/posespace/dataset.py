@@ -3,7 +3,7 @@
     python -m jigdoll.posespace.dataset CORPUS CACHE [--creatures 400]
 
 writes three shards (characters, mocap, zoo) that are kept: a shard that is there is not made again. `CACHE/counts.json`
-counts clips, seconds, rigs and actions per source.
+counts clips, seconds, rigs and actions per source; `CACHE/clips_*.png` show a random hundred.
 """
 
 import json
@@ -11,8 +11,8 @@ import sys
 import warnings
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from jigdoll.language.nouns import HELD_OUT_SPECIES
 from jigdoll.posespace.figure import CHANNELS, KINDS, STATIONS, Figure, figure_of
 from jigdoll.posespace.ground_speed import BACKWARDS, GAITS, TOO_FAST, with_ground_speed
 from jigdoll.posespace.layout import EXTRA, pack
+from jigdoll.posespace.sheet import draw_sticks
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.retarget.limb_motion import encode
 from jigdoll.types import Limb, Mesh, RiggedAsset, Skeleton, Weights
@@ -37,7 +38,6 @@ from jigdoll.zoo.skeleton import build_skeleton
 from jigdoll.zoo.species import TABLE
 from jigdoll.zoo.variation import apply_build, sample_build
 
-SHARDS = ("characters", "mocap", "zoo")
 MOST_FPS = 32.0
 """Clips with more frames per second are thinned out."""
 LOOP = 0.12
@@ -174,6 +174,24 @@ def build_dataset(corpus: Path, cache: Path, *, creatures: int = 400) -> None:
             save_clips(path, dataset_of(source()))
     counts = count_clips(open_dataset(cache))
     (cache / "counts.json").write_text(json.dumps(counts, indent=1))
+    draw_some(open_dataset(cache), cache)
+
+
+def draw_some(data: Dataset, folder: Path, *, count: int = 100, rows: int = 25) -> None:
+    """Sheets of a random hundred clips, as many of each kind of body: to be looked at before anything is learned."""
+    dice = np.random.default_rng(0)
+    kinds = sorted({clip.kind for clip in data.clips})
+    chosen: list[Clip] = []
+    for kind in kinds:
+        mine = [clip for clip in data.clips if clip.kind == kind and clip.split == "train"]
+        share = min(count // len(kinds), len(mine))
+        chosen += [mine[i] for i in dice.choice(len(mine), share, replace=False)] if mine else []
+    for first in range(0, len(chosen), rows):
+        some = chosen[first : first + rows]
+        speeds = [float(np.abs(clip.values[0, :, EXTRA.start + 1].astype(float)).mean()) for clip in some]
+        titles = [f"{c.kind} {c.action} {c.source[:40]} {v:.2f}/s" for c, v in zip(some, speeds, strict=True)]
+        figures = [data.figures[clip.figure] for clip in some]
+        draw_sticks(folder / f"clips_{first // rows}.png", figures, [clip.values for clip in some], titles)
 
 
 def dataset_of(takes: Iterable[Take]) -> Dataset:
@@ -314,11 +332,6 @@ def count_clips(data: Dataset) -> dict:
             for group, mine in sorted(groups.items())
         }
     return table
-
-
-def with_texts(clip: Clip, texts: Sequence[str]) -> Clip:
-    """The clip with other words."""
-    return replace(clip, texts=tuple(texts))
 
 
 def main() -> None:

@@ -28,10 +28,10 @@ SKIP = 0.04
 class NetConfig:
     """The shape of the network."""
 
-    width: int = 256
-    layers: int = 8
-    heads: int = 4
-    hidden: int = 768
+    width: int = 192
+    layers: int = 6
+    heads: int = 3
+    hidden: int = 576
     text: int = 192
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from jigdoll.errors import RigError
 from jigdoll.kinematics import forward
 from jigdoll.posespace.figure import STATIONS, Figure, figure_of
-from jigdoll.posespace.layout import CONTACT, EXTRA, RATE, STANDS, STILL, pack, unpack
+from jigdoll.posespace.layout import RATE, STANDS, STILL, pack, unpack
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget.decode import decode
 from jigdoll.rig.retarget.limb_motion import NECK, TAIL, TRUNK, chain_centres, encode, limb_bones, trunk_of
@@ -186,11 +186,3 @@ def _limb_row(
         rise = P[:, parts.end, 1] - float(body.anatomy.T_rest[parts.end, 1, 3])
         contact = torch.where(rise.detach() < NEAR_GROUND * body.unit, STANDS, -STANDS)[:, None].to(P)
     return torch.cat([_row(stacked, base), end, contact], -1)
-
-
-def blank(body: Body, frames: int) -> Float[Tensor, "parts frames channels"]:
-    """A body that stands with no turn at all."""
-    values = torch.from_numpy(np.tile(STILL, (len(body.figure), frames, 1))).float()
-    values[0, :, EXTRA.start + 2] = 1.0
-    values[[i for i, kind in enumerate(body.figure.kinds) if kind == "leg"], :, CONTACT] = STANDS
-    return values

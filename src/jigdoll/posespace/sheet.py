@@ -59,7 +59,7 @@ def _trunk(bones: Tensor) -> Tensor:
 def draw_sticks(
     target: Path,
     figures: Sequence[Figure],
-    clips: Sequence[Float[ndarray, "parts frames channels"]],
+    clips: Sequence[ndarray],
     titles: Sequence[str],
     *,
     pictures: int = 8,
@@ -73,7 +73,7 @@ def draw_sticks(
         sticks = stack_figures([figure])
         lines = stick_lines(sticks, torch.from_numpy(np.asarray(clip, np.float32))[None])[0]
         frames = np.linspace(0, lines.shape[1] - 1, pictures).round().astype(int)
-        span = np.abs(lines[:, frames] - lines[:1, frames, :1]).max() + 0.2
+        span = float(np.abs(lines[:, frames] - lines[:1, frames, :1]).max()) + 0.2
         for column, frame in enumerate(frames):
             centre = lines[0, frame, 0] * [1, 0, 1]
             _draw_pose(pen, figure, lines[:, frame] - centre, (column * size, row * size), size, span, azimuth)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError
 from jigdoll.math.diffusion import guided
-from jigdoll.posespace.figure import CHANNELS, Figure, Sticks, stack_figures, stick_places
+from jigdoll.posespace.figure import CHANNELS, Figure, Sticks, stack_figures
 from jigdoll.posespace.layout import EXTRA
 from jigdoll.posespace.model import PATCH, Known, PoseNet, clean_estimate, signal_and_noise
 from jigdoll.posespace.windows import Units, channel_counts, known_from, nothing_known
@@ -246,10 +246,3 @@ def window_length(frames: int) -> int:
 
 def _doubled(sticks: Sticks) -> Sticks:
     return replace(sticks, **{name: torch.cat([value] * 2) for name, value in vars(sticks).items()})
-
-
-def ends_of(
-    figure: Figure, clip: Float[Tensor, "batch parts frames channels"]
-) -> Float[Tensor, "batch parts frames 3"]:
-    """Where the ends of all parts are, seen from the pelvis [leg lengths]."""
-    return stick_places(stack_figures([figure] * len(clip)), clip.float()).ends

@@ -22,14 +22,17 @@ from torch import Tensor, nn
 
 from jigdoll.language.encoder import open_encoder
 from jigdoll.posespace.dataset import Dataset, open_dataset, spread_of
+from jigdoll.posespace.layout import RATE
 from jigdoll.posespace.losses import LossWeights, denoising_loss
 from jigdoll.posespace.model import NetConfig, PoseNet, clean_estimate, signal_and_noise
+from jigdoll.posespace.sheet import draw_sticks
+from jigdoll.posespace.space import PoseSpace
 from jigdoll.posespace.windows import Batch, Units, Windows
 
 SIZES = ((48, 14, 0.5), (24, 28, 0.2), (12, 48, 0.1), (1, 200, 0.2))
 """Frames of a window, windows of a batch, and how often such a batch is drawn."""
 CHECK_LEVELS = (0.05, 0.3, 0.6, 0.9, 0.98)
-SAVE_SECONDS, CHECK_SECONDS = 120.0, 300.0
+SAVE_SECONDS, CHECK_SECONDS, SHEET_SECONDS = 120.0, 300.0, 1800.0
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,8 @@ def save_run(path: Path, run: Run, units: Units, facts: dict) -> None:
     temporary.replace(path)
 
 
-def read_run(path: Path, run: Run) -> Units:
-    """Take up the state that was written."""
+def read_run(path: Path, run: Run) -> tuple[Units, dict]:
+    """Take up the state that was written: its units and what it says of itself."""
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
@@ -170,7 +173,7 @@ def read_run(path: Path, run: Run) -> Units:
     full = run.optimiser.state_dict()
     run.optimiser.load_state_dict({"state": state, "param_groups": full["param_groups"]})
     run.updates, run.seconds = facts["updates"], facts["seconds"]
-    return Units(tensors["units.mean"], tensors["units.spread"])
+    return Units(tensors["units.mean"], tensors["units.spread"]), facts
 
 
 def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> Run:
@@ -181,14 +184,16 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
     run, state = start_run(config, options), out / "state.safetensors"
     mean, spread = spread_of(data)
     units = Units(torch.from_numpy(mean).float(), torch.from_numpy(spread).float())
+    sources = _sources(data)
     if state.exists():
-        units = read_run(state, run)
+        units, before = read_run(state, run)
+        sources |= set(before["sources"])
     vectors = text_vectors(every)
     windows = Windows(data, units, vectors, seed=options.seed + run.updates)
     unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far") if every.of((name,)).clips}
     generator = torch.Generator().manual_seed(options.seed + run.updates)
-    facts = {"net": asdict(config), "options": asdict(options), "sources": _sources(data)}
-    saved = checked = run.seconds
+    facts = {"net": asdict(config), "options": asdict(options), "sources": sorted(sources)}
+    saved = checked = drawn = run.seconds
     clock, sums = time.process_time(), []
     while run.seconds < 3600 * options.hours:
         frames, count, _ = SIZES[windows.dice.choice(len(SIZES), p=[size[2] for size in SIZES])]
@@ -203,11 +208,34 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
             checked = run.seconds
             for name, those in unseen.items():
                 note(out, run, {name: check(run, those, units)})
+        if run.seconds - drawn > SHEET_SECONDS:
+            drawn = run.seconds
+            draw_samples(out / f"samples_{run.updates}.png", run, units, every)
         if run.seconds - saved > SAVE_SECONDS:
             saved = run.seconds
             save_run(state, run, units, facts)
     save_run(state, run, units, facts)
+    note(out, run, {"ended": True})
     return run
+
+
+def draw_samples(target: Path, run: Run, units: Units, data: Dataset, *, most: int = 12) -> None:
+    """A sheet of clips that the averaged weights make on rigs they never saw, each above the true one."""
+    space = PoseSpace(run.average, units, open_encoder(), {})
+    figures, clips, titles, seen = [], [], [], set()
+    for clip in data.of(("near", "far")).clips:
+        name = clip.rig if clip.action in ("walk", "swim", "fly") else clip.action
+        if name in seen or len(seen) == most:
+            continue
+        seen.add(name)
+        figure = data.figures[clip.figure]
+        dice = torch.Generator().manual_seed(0)
+        made = space.draw([figure], 48, space.words(clip.texts[0]), generator=dice)[0].numpy()
+        figures += [figure, figure]
+        clips += [made, clip.values[:, : round(48 / RATE * clip.fps)]]
+        titles += [clip.texts[0], f"true: {clip.source[:40]}"]
+    if clips:
+        draw_sticks(target, figures, clips, titles)
 
 
 def note(out: Path, run: Run, facts: dict) -> None:
@@ -217,9 +245,9 @@ def note(out: Path, run: Run, facts: dict) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _sources(data: Dataset) -> list[str]:
+def _sources(data: Dataset) -> set[str]:
     """Who made what was learned from, and under which licence."""
-    return sorted({f"{clip.source.split(':')[0].split(' ')[0]} ({clip.licence})" for clip in data.clips})
+    return {f"{clip.source.split(':')[0].split(' ')[0]} ({clip.licence})" for clip in data.clips}
 
 
 def main() -> None:

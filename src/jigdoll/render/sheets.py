@@ -29,7 +29,7 @@ from jigdoll.render.draw import (
     to_uint8,
 )
 from jigdoll.render.ground import fitting_ground
-from jigdoll.rig.anatomy import bones_of
+from jigdoll.rig.bones import bones_of
 from jigdoll.skin.deform import deform_mesh
 from jigdoll.types import Camera, Motion, Pose, RiggedAsset
 from jigdoll.zoo.gaits import reference_motion

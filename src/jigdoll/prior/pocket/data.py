@@ -19,7 +19,7 @@ from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply, 
 from jigdoll.prior.pocket.captions import HELD_OUT_SPECIES, write_caption, write_negative
 from jigdoll.render.draw import ClipStyle, draw_reference_image, draw_splats
 from jigdoll.render.ground import quiet_ground
-from jigdoll.rig.anatomy import bones_of
+from jigdoll.rig.bones import bones_of
 from jigdoll.splats.bind import bind
 from jigdoll.splats.pose import pose_by_transforms
 from jigdoll.types import Limb, Pose, RiggedAsset, SkinnedGaussians

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 
@@ -12,6 +13,7 @@ from jigdoll.rig.retarget.decode import decode
 from jigdoll.rig.retarget.details import Details, details_of
 from jigdoll.rig.retarget.limb_motion import LimbMotion, encode
 from jigdoll.rig.retarget.match import Match, Report, report
+from jigdoll.rig.retarget.profiles import profile_of, with_profile
 from jigdoll.types import Motion, RiggedAsset
 
 __all__ = [
@@ -61,12 +63,15 @@ def retarget_with_report(
     _check(motion, source, target)
     _say_what_is_dropped(motion, source)
     theirs, ours = reparent(source), reparent(target)
-    moving, anatomy = anatomy_of(theirs.asset), anatomy_of(ours.asset)
+    moving, anatomy = with_profile(anatomy_of(theirs.asset)), with_profile(anatomy_of(ours.asset))
     motion = to_reparented(theirs, motion)
     limb_motion = encode(moving, motion)
     details = None if mapping else details_of(moving, motion)
     moved = decode(limb_motion, anatomy, lock=lock, mapping=mapping, details=details)
-    return to_original(ours, moved), report(limb_motion, anatomy, mapping)
+    told = report(limb_motion, anatomy, mapping)
+    known = [(what, profile_of(asset.skeleton)) for what, asset in (("source", source), ("target", target))]
+    notes = tuple(f"the {what} is a skeleton of {profile.name}" for what, profile in known if profile is not None)
+    return to_original(ours, moved), replace(told, notes=(*told.notes, *notes))
 
 
 def _check(motion: Motion, source: RiggedAsset, target: RiggedAsset) -> None:

@@ -34,7 +34,7 @@ from jigdoll.types import Motion, Pose
 
 APART = 25.0
 """Legs that reach out and stand farther apart than this from the source's are built otherwise [degrees]."""
-STRIDE = 0.5
+STRIDE = 0.8
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 BENT_AWAY = (0.2, 0.6)
 """From how far below the hip on [limb lengths] a leg of one bone stands straight over the source's foot."""
@@ -61,13 +61,16 @@ def decode(
     G, root = _world_turns(limb_motion, anatomy, pairs, details)
     if other_build(limb_motion, anatomy, pairs, details):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
+    on_ground: set[str] = set()
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
+        on_ground = {leg.parts.name for leg in standing.legs}
         G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
     if details is not None and details.touches is not None:
         partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        partners = {mine: theirs for mine, theirs in partners.items() if mine not in on_ground}
         G = keep_touches(details.touches, anatomy, G, root, partners)
-    G = push_out(anatomy, G, root, limb_motion.fps)
+    G = push_out(anatomy, G, root, limb_motion.fps, leave=on_ground)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.kinematics import motion_to_world
-from jigdoll.rig.anatomy import Anatomy, LimbParts, middle_by_name, parts_at
+from jigdoll.rig.anatomy import Anatomy
+from jigdoll.rig.bones import LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
 from jigdoll.rig.retarget.limb_motion import MiddlePart, canonical_turn, heading_of, middle_parts, trunk_of, yaw
 from jigdoll.rig.retarget.touch import Touches, touches_of
@@ -56,7 +57,7 @@ def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     since = world @ anatomy.R_neutral.transpose(0, 2, 1)
     H = yaw(heading_of(since[:, anatomy.pelvis], motion.fps))
     free = np.einsum("fba,fjbc->fjac", H, since)
-    middle = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
+    middle: dict[MiddlePart, ndarray] = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
     splits = {parts.name: _split(anatomy, parts) for parts in anatomy.parts}
     return Details(turns, middle, splits, trunk_share(anatomy), touches_of(anatomy, motion))
 

@@ -11,8 +11,8 @@ from jigdoll.rig.retarget.turns import blend_turns, from_rotvec, shortest_turns
 
 RELAXED = 0.12
 """How far relaxed arms stand off the body [rad]."""
-FOLDED = ((0.5, 0.0, -0.87), (0.15, -0.12, -0.98))
-"""Where the upper bone of a folded left wing and all of it beyond point."""
+FOLDED = (0.25, 0.0, -0.97)
+"""Where a folded left wing points."""
 LIES_BACK = 0.8
 """A wing that points back by more than this cosine at rest is folded already."""
 BEAT = 0.7
@@ -52,13 +52,14 @@ def _hang(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: Li
 
 
 def _fold(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: LimbMotion) -> None:
-    """Wings that lie back along the body; wings that rest so stay as they are."""
+    """Wings that lie back along the body, turned as wholes; wings that rest so stay as they are."""
     P = anatomy.T_rest[:, :3, 3]
-    way = P[parts.limb.joints[-1]] - P[parts.root]
+    first = parts.limb.joints[0]
+    way = P[parts.limb.joints[-1]] - P[first]
     if float(-way[2]) > LIES_BACK * float(np.linalg.norm(way)):
         return
-    for station in (1, 2):
-        _point(wanted, anatomy, parts, station, lm.trunk[:, -1], _sided(parts, np.array([FOLDED[station - 1]])))
+    turn = shortest_turns(way[None], _sided(parts, np.array([FOLDED])))[0]
+    wanted[first] = lm.trunk[:, -1] @ turn @ anatomy.T_rest[first, :3, :3]
 
 
 def _beat(wanted: dict[int, ndarray], anatomy: Anatomy, parts: LimbParts, lm: LimbMotion) -> None:

@@ -1,6 +1,6 @@
 """Hands: what they touch in the source they touch on the target, and skin stays out of skin."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,10 +130,18 @@ def keep_touches(
 
 
 def push_out(
-    anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], root: Float[ndarray, "frames 3"], fps: float
+    anatomy: Anatomy,
+    G: Float[ndarray, "frames joints 3 3"],
+    root: Float[ndarray, "frames 3"],
+    fps: float,
+    *,
+    leave: Set[str] = frozenset(),
 ) -> Float[ndarray, "frames joints 3 3"]:
-    """World rotations with hands outside of the trunk, the head and the thighs, smoothly over time."""
-    arms = [arm for arm in _arms(anatomy) if arm.root != arm.middle]
+    """World rotations with hands outside of the trunk, the head and the thighs, smoothly over time.
+
+    Arms to `leave` stand on the ground.
+    """
+    arms = [arm for arm in _arms(anatomy) if arm.root != arm.middle and arm.name not in leave]
     if anatomy.kind != "person" or not arms or not anatomy.asset.has_mesh:
         return G
     capsules = capsules_of(anatomy)

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from jigdoll.errors import RigError
-from jigdoll.rig.anatomy import SPRAWLED, bones_of
+from jigdoll.rig.bones import SPRAWLED, bones_of
 from jigdoll.rig.ik import Chain, make_chain
 from jigdoll.rig.names import read_name
 from jigdoll.rig.remember import remembered

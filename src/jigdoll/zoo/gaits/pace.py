@@ -7,7 +7,7 @@ from jigdoll.language.actions import ACTIONS, GaitKind, general_of
 from jigdoll.language.nouns import HEAVY, HOPPERS
 from jigdoll.language.read import turn_of
 from jigdoll.math import GRAVITY
-from jigdoll.rig.anatomy import bones_of
+from jigdoll.rig.bones import bones_of
 from jigdoll.types import Request, RequestedAction, Skeleton
 
 TURN_PER_STRIDE = 0.5
