@@ -195,7 +195,10 @@ def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
     broken = (gap > BROKEN).nonzero()
     if len(broken):
         notes.append(f"it breaks at {int(broken[0, 0]) / fps:.2f} s: the bodies are more than 10 % off there")
-    elif not robust.strength:
+    turn = float(robust.hand[:, 3:].norm(dim=1).mean()) / (weight * bodies.leg_length)
+    if turn > 0:
+        notes.append(f"a hand turns it with {turn:.2f} weights times leg lengths on average")
+    elif not len(broken) and not robust.strength:
         notes.append("it needs no hand")
     return tuple(notes)
 
