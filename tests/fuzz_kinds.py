@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-WEIGHTS = ("codec", "encoder", "memory", "pocket")
+WEIGHTS = ("codec", "encoder", "memory", "pocket", "referee")
 """What ships; a file of weights is known by its name."""
 
 
@@ -137,6 +137,12 @@ def _read_encoder(path: Path) -> object:
     return open_encoder(path)(["a fox walks"])
 
 
+def _read_referee(path: Path) -> object:
+    from jigdoll.judge.referee import read_referee
+
+    return read_referee(path)
+
+
 def _read_pocket(path: Path) -> object:
     from jigdoll.prior.pocket.prior import open_pocket
 
@@ -148,4 +154,5 @@ _READ_WEIGHTS: dict[str, Callable[[Path], object]] = {
     "encoder": _read_encoder,
     "memory": _read_memory,
     "pocket": _read_pocket,
+    "referee": _read_referee,
 }

@@ -2,6 +2,7 @@
 
 import json
 import math
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -91,3 +92,21 @@ def test_the_mark_is_of_the_content_and_not_of_names_or_lengths() -> None:
 def test_what_has_no_content_to_mark_is_refused() -> None:
     with pytest.raises(TypeError, match="function"):
         fingerprint(lambda: 0)
+
+
+@pytest.mark.parametrize("damage", ["an open bracket", "no array"])
+def test_arrays_with_a_damaged_header_are_refused_by_name(damage: str, tmp_path: Path) -> None:
+    """Both found by fuzzing: numpy reads headers with Python's tokenizer, and gives bytes for what is no array."""
+    file = tmp_path / "run.npz"
+    write_checkpoint(file, {"theta": torch.arange(3.0)}, key="key")
+    with zipfile.ZipFile(file) as archive:
+        members = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    if damage == "no array":
+        members["tree.npy"] = b"{}"
+    else:
+        members["tree.npy"] = members["tree.npy"].replace(b",), }", b",  }", 1)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(FileFormatError, match="run"):
+        read_checkpoint(file, key="key")

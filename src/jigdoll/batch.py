@@ -62,7 +62,7 @@ class RayRunner:
             raise MissingExtra("running jobs on Ray", "batch")
         self._ray = _start(address, workers)
         self._shared_disk, self._cache = shared_disk, cache
-        self._board = self._ray.remote(num_cpus=0)(_Board).remote()
+        self._board = _make_board(self._ray)
         self._task = self._ray.remote(max_retries=0)(_perform)
         self._files: dict[str, Any] = {}
         self._marks: dict[tuple[Path, int, int], str] = {}
@@ -166,13 +166,15 @@ class RayRunner:
                 ready, _ = self._ray.wait(refs, num_returns=1, timeout=0.2, fetch_local=False)
                 if ready:
                     ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0.0, fetch_local=False)
-                if answer is None and time.monotonic() - asked > 1.0:
-                    asked, answer = time.monotonic(), self._board.all.remote()
-                if answer is not None and self._ray.wait([answer], timeout=0.0)[0]:
-                    self._told, answer = self._ray.get(answer), None
             except Exception as error:
                 self._lose_all(f"Ray does not answer any more ({_first_line(error)})")
-                return
+                continue
+            if answer is None and time.monotonic() - asked > 1.0:
+                asked, answer = time.monotonic(), self._board.all.remote()
+            with suppress(Exception):  # the board may be on its way to another machine; what it says is not needed
+                if answer is not None and self._ray.wait([answer], timeout=0.0)[0]:
+                    said, answer = answer, None
+                    self._told = self._ray.get(said)
             for ref in ready:
                 with self._lock:
                     handle = self._pending.pop(ref)
@@ -239,6 +241,14 @@ class RayHandle:
         self._ended.set()
 
 
+def _make_board(ray: Any) -> Any:
+    """The board, on the machine of whoever drives, and made anew where that one is lost."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+    return ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy=here)(_Board).remote()
+
+
 class _Board:
     """An actor: the last that each job said."""
 
@@ -300,7 +310,8 @@ def _lay_down(here: Path, files: list[dict[str, str]], refs: tuple[list[Any], ..
     for about, [ref] in zip(files, refs, strict=True):
         stored, place = here / "files" / about["mark"], here / "groups" / group / about["place"]
         if not stored.is_file():
-            write_bytes(stored, ray.get(ref).tobytes())
+            content: Any = ray.get(ref)
+            write_bytes(stored, content.tobytes())
         if not place.is_file():
             write_bytes(place, stored.read_bytes())
         moved[about["file"]] = place

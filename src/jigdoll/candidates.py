@@ -16,7 +16,8 @@ from jigdoll.kinematics import rest_pose
 from jigdoll.language import explain
 from jigdoll.language.encoder import open_encoder
 from jigdoll.memory.draft import Directions, Draft, draft
-from jigdoll.memory.segments import Memory, open_memory
+from jigdoll.memory.library import open_memories
+from jigdoll.memory.segments import Memory
 from jigdoll.motion import slice_motion
 from jigdoll.protocols import PoseModel, Progress, TextEncoder, VideoPrior, quiet
 from jigdoll.rig.anatomy import Anatomy
@@ -122,7 +123,8 @@ def make_candidates(
     if makers.source == "pose" and makers.pose_model is not None:
         return from_pose_model(makers.pose_model, asked, who.anatomy, every, progress=progress)
     try:
-        found = from_memory(open_memory(), asked, who.anatomy, open_encoder(), every, progress=progress)
+        encoder = open_encoder()
+        found = from_memory(open_memories(encoder), asked, who.anatomy, encoder, every, progress=progress)
     except JigdollError:
         if makers.source != "auto" or (makers.pose_model is None and makers.prior is None):
             raise

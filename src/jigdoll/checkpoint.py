@@ -7,6 +7,7 @@ names: whoever asks for something else gets no old answer.
 import hashlib
 import io
 import json
+import tokenize
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -21,6 +22,11 @@ from jigdoll.errors import FileFormatError, JigdollError
 from jigdoll.formats.files import atomic_write, read_limited
 
 _TREE = "tree"
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, AttributeError, MemoryError, SyntaxError),
+    *(zipfile.BadZipFile, tokenize.TokenError),
+)
+"""What numpy, zipfile and json say of files that are damaged; numpy reads headers with Python's own tokenizer."""
 
 
 def fingerprint(*things: Any) -> str:
@@ -54,7 +60,7 @@ def read_checkpoint(path: Path, *, key: str, what: str = "run") -> Any | None:
             arrays = [torch.from_numpy(file[f"array_{i}"]) for i in range(len(file.files) - 1)]
             tree = json.loads(file[_TREE].tobytes())
         found, content = tree["key"], _full(tree["content"], arrays)
-    except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise FileFormatError(f"{path}: this is no {what} that can be read ({error}); remove it") from error
     if found != key:
         raise JigdollError(f"{path} belongs to another {what} (other content, settings); remove it or name another")

@@ -45,6 +45,7 @@ _DISTRIBUTIONS = {
 }
 _WEIGHTS = {
     "jigdoll.memory": ("memory.safetensors", "codec.safetensors"),
+    "jigdoll.judge": ("referee.safetensors",),
     "jigdoll.language": ("encoder.safetensors",),
     "jigdoll.prior.pocket": ("pocket.safetensors", "pocket.json"),
 }

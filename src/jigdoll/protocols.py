@@ -166,6 +166,7 @@ class PoseModel(Protocol):
 
     def score(self, anatomy: Any, pose: Pose) -> Float[Tensor, " frames"]:
         """How far each pose is from what is natural, 0 at best; differentiable in the rotations."""
+        ...
 
 
 @runtime_checkable

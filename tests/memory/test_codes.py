@@ -55,6 +55,12 @@ def moving(species: str, frames: int = 61, fps: float = 30.0, swing: float = 0.5
     return encode(anatomy, Motion(Pose(root, rotations), fps, "sway"), travel=False)
 
 
+def test_a_slow_rate_that_would_need_endless_windows_is_refused_at_once() -> None:
+    arrays = pack([codec().encode(moving("human"))])
+    with pytest.raises(FileFormatError, match="damaged"):
+        unpack(arrays | {"fps": np.array([1e-6])})
+
+
 def degrees(a: ndarray, b: ndarray) -> ndarray:
     return np.degrees(np.arccos(np.clip((np.einsum("...ab,...ab->...", a, b) - 1) / 2, -1, 1)))
 

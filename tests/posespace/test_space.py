@@ -104,9 +104,9 @@ def test_inverting_and_drawing_again_gives_the_pose_back_better_with_more_steps(
 
 def test_drafts_have_the_length_that_is_asked_for_and_the_same_seed_gives_the_same(space: PoseSpace, fox: Body) -> None:
     request = read("a fox trots, then sits")
-    options = DraftOptions(seconds=5.0, fps=24.0, seed=4, sampling=SampleOptions(steps=2))
+    options = DraftOptions(seconds=4.9, fps=24.0, seed=4, sampling=SampleOptions(steps=2))
     clip = draft(space, fox, request, options)
-    assert len(clip) == 121 and clip.fps == 24.0
+    assert len(clip) == 119 and clip.fps == 24.0
     again = draft(space, fox, request, options)
     assert torch.equal(clip.pose.rotations, again.pose.rotations)
 

@@ -83,7 +83,7 @@ def lay_toes(
             vectors[first:last] = to_rotvec(still @ np.swapaxes(G[first:last, pivot], -1, -2))
         # While it swings, from what one stance asked to what the next one asks.
         at = np.clip(np.arange(len(G)), frames[0], frames[-1])
-        vectors = np.asarray(pchip_interpolate(frames, vectors[frames], at)) if len(frames) > 1 else vectors[at]
+        vectors = np.asarray(pchip_interpolate(frames, vectors[frames], at) if len(frames) > 1 else vectors[at])
         G[:, beyond] = from_rotvec(vectors)[:, None] @ G[:, beyond]
     return G
 

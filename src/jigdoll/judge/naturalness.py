@@ -37,8 +37,8 @@ TOGETHER = 0.2
 """Feet of a walk or run whose swings correlate more than this step together."""
 SLIDES = 0.25
 """A body that travels faster than this on legs that hardly swing slides [body lengths / s]."""
-SWING = 5.0
-"""Legs that swing less than this hardly swing [degrees]."""
+SWING = 3.0
+"""Legs that swing less than this hardly swing [degrees]; those of spiders swing by 6, of others by 15 and more."""
 FLOATS, SINKS = 0.03, 0.04
 """How high above the ground or below it the skin is where it is seen [body lengths]."""
 SKATES, SKATES_RUNNING = 0.5, 0.9
@@ -245,7 +245,7 @@ def _ground_faults(anatomy: Anatomy, facts: Facts, asked: Sequence[str]) -> list
     if facts.penetration > SINKS:
         found.append(Fault("sinks", f"the skin is {facts.penetration:.0%} of the body below the ground", 0.2))
     runs = any(ACTIONS[name].gait == "run" for name in asked)
-    if facts.skate_ratio > (SKATES_RUNNING if runs else SKATES):
+    if facts.skate_ratio > (SKATES_RUNNING if runs else SKATES) and not leaves:
         found.append(Fault("skates", f"feet slide in {facts.skate_ratio:.0%} of their steps", 0.2))
     return found
 

@@ -8,7 +8,7 @@ together whoever moves, which is what finding a motion by words asks for.
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
 
@@ -42,6 +42,11 @@ class EncoderConfig:
     """Pieces of a phrase that are read, with the start; what follows is not."""
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            if type(getattr(self, field.name)) is not int:
+                raise ValueError(f"{field.name} is no whole number")
+        if self.heads < 1 or self.width % self.heads or not 1 <= self.longest <= 10**5:
+            raise ValueError(f"{self.heads} heads do not share a width of {self.width}, or no piece is read")
         for name, most in (("pieces", 10**6), ("layers", 24), ("width", 4096), ("hidden", 16384), ("vector", 4096)):
             if not 0 <= getattr(self, name) <= most:
                 raise ValueError(f"{getattr(self, name)} {name} are not within 0 and {most}")

@@ -272,6 +272,8 @@ def _starts(arrays: Mapping[str, ndarray]) -> dict[str, Int[ndarray, " motions"]
         raise ValueError("some frames and rates are none of a motion")
     windows = np.array([window_count(int(f), float(r)) for f, r in zip(frames, fps, strict=True)], int)
     tokens = arrays["token_count"].astype(int)
+    if int((tokens * windows).sum()) != len(arrays["window_length"]):  # before room is made for them
+        raise ValueError("`window_length` ends too early or is too long")
     owner = np.repeat(np.arange(count), tokens)
     stations = np.array([STATION_COUNT[kind] for kind in TOKEN_KINDS])[arrays["token_kind"]]
     is_limb = np.array([kind not in MIDDLE_KINDS for kind in TOKEN_KINDS])[arrays["token_kind"]]

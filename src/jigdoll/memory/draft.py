@@ -267,10 +267,13 @@ def _timed(
             motion = kin[0]
             for _ in range(count - 1):
                 motion = join(motion, kin[0])
-        elif directions.loop and len(pieces) == 1:
-            motion = loop(kin[0], length)
         else:
-            motion = go_on(kin, length, seed=directions.seed)
+            closed = directions.loop and len(pieces) == 1
+            motion = _going_on(kin, length, directions, closed=closed)
+            if travels and directions.speed is not None:
+                motion = _going_on(
+                    _corrected(kin, motion, anatomy, directions.speed), length, directions, closed=closed
+                )
         if travels and path is not None:
             motion = follow(_fitting(motion, path / unit, directions), path / unit)
             motion, path = motion if directions.seconds else up_to(motion, path[-1] / unit), None
@@ -279,6 +282,16 @@ def _timed(
             motion = follow(motion, _circle(action, motion)) if round_course else straight(motion)
         shown.append(motion)
     return shown
+
+
+def _going_on(kin: Sequence[LimbMotion], seconds: float, directions: Directions, *, closed: bool) -> LimbMotion:
+    return loop(kin[0], seconds) if closed else go_on(kin, seconds, seed=directions.seed)
+
+
+def _corrected(kin: Sequence[LimbMotion], motion: LimbMotion, anatomy: Anatomy, speed: float) -> list[LimbMotion]:
+    """Pieces at the rate that brings the whole of them to a speed [m/s], by how fast the body really gets along."""
+    ratio = speed / unit_of(anatomy, motion) / max(speed_of(settled(motion, anatomy)), 1e-6)
+    return [resample(p, p.fps, tempo=float(np.clip(ratio, 0.7, max(min(1.4, fastest(p)), 1.0)))) for p in kin]
 
 
 def _fitting(motion: LimbMotion, path: Float[ndarray, "points 2"], directions: Directions) -> LimbMotion:

@@ -134,7 +134,7 @@ def open_memory(path: Path | None = None, *, codec: Codec | None = None) -> Memo
         if header.get("version") != VERSION or len(rows) != len(vectors) or len(rows) != len(arrays["kind"]):
             raise ValueError("another version")
         words = [words_of(row) for row in rows]
-    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FileFormatError(f"{path.name}: this is not a memory of motion ({error})") from error
     codes, opened = PackedCodes(arrays), codec or open_codec()
     return Memory(words, vectors, lambda index, fps: opened.decode(codes[index], fps=fps), path=path)

@@ -75,7 +75,7 @@ class Balancer:
         if not (np.isfinite(mass).all() and np.isfinite(wished).all() and np.abs(wished).max() < WILD):
             d.qfrc_applied[:] = 0.0  # it has exploded, which whoever rolls out will see
             return np.zeros((len(e._v), 3)), np.zeros(6)
-        swings = self.swings
+        swings, passive = self.swings, np.zeros(0)
         if len(swings):  # what swings by itself is not moved: it moves as it must
             passive = springs - self.model.dof_damping[swings] * d.qvel[swings]
             wished[swings] = _free(mass, wished, swings, passive - d.qfrc_bias[swings])

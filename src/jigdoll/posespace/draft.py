@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.inflect import inflect
+from jigdoll.motion import slice_motion
 from jigdoll.posespace.layout import EXTRA, RATE
 from jigdoll.posespace.rigged import Body, to_motion
 from jigdoll.posespace.space import LONGEST, Given, PoseSpace, SampleOptions
@@ -55,7 +57,10 @@ def draft(space: PoseSpace, body: Body, request: Request, options: DraftOptions 
         )
     values = draft_array(space, body, [sentence(request, action) for action in request.actions], options)
     name = "_".join(action.name for action in request.actions)
-    return to_motion(body, values.numpy(), fps=options.fps, name=name)
+    made = to_motion(body, values.numpy(), fps=options.fps, name=name)
+    if options.seconds is None or options.loop:
+        return made
+    return slice_motion(made, slice(0, round(options.seconds * options.fps) + 1))
 
 
 def draft_array(
@@ -65,7 +70,7 @@ def draft_array(
     seconds = options.seconds or SECONDS * len(texts)
     if not 0 < seconds < 600:
         raise JigdollError(f"a clip of {seconds} s cannot be made; ask for more than 0 and less than 600")
-    frames = max(round(seconds * RATE) + 1, 2)
+    frames = max(ceil(seconds * RATE - 1e-6) + 1, 2)
     room = LEAST_LOOP + BLEND if options.loop else 0
     length = frames + room
     words = torch.cat([space.words(text) for text in texts])

@@ -59,7 +59,7 @@ def _trunk(bones: Tensor) -> Tensor:
 def draw_sticks(
     target: Path,
     figures: Sequence[Figure],
-    clips: Sequence[Float[ndarray, "parts frames channels"]],
+    clips: Sequence[ndarray],
     titles: Sequence[str],
     *,
     pictures: int = 8,

@@ -34,7 +34,7 @@ from jigdoll.types import Motion, Pose
 
 APART = 25.0
 """Legs that reach out and stand farther apart than this from the source's are built otherwise [degrees]."""
-STRIDE = 0.5
+STRIDE = 0.8
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 BENT_AWAY = (0.2, 0.6)
 """From how far below the hip on [limb lengths] a leg of one bone stands straight over the source's foot."""

@@ -1,0 +1,178 @@
+"""What words find, and what a draft makes of directions."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from jigdoll import zoo
+from jigdoll.errors import JigdollError
+from jigdoll.kinematics import motion_to_world
+from jigdoll.language import read
+from jigdoll.language.encoder import SentenceEncoder, open_encoder
+from jigdoll.language.meaning import meanings, nearest_meaning, understood
+from jigdoll.memory.contents import contents, page
+from jigdoll.memory.cuts import aligned, frame_signs, learn_check, signature
+from jigdoll.memory.draft import Directions, Draft, draft
+from jigdoll.memory.find import find
+from jigdoll.memory.labels import actions_of, imitated, plain, styles_of
+from jigdoll.memory.loops import repeated
+from jigdoll.memory.segments import Memory, open_memory
+from jigdoll.rig.anatomy import Anatomy, anatomy_of
+from jigdoll.rig.reparent import reparent
+from jigdoll.rig.retarget.limb_motion import encode
+from jigdoll.zoo.gaits import reference_motion
+
+
+@cache
+def memory() -> Memory:
+    return open_memory()
+
+
+@cache
+def encoder() -> SentenceEncoder:
+    return open_encoder()
+
+
+@cache
+def body(species: str = "human") -> Anatomy:
+    return anatomy_of(reparent(zoo.make(species)).asset)
+
+
+def made(sentence: str, directions: Directions = Directions(), species: str = "human") -> Draft:
+    return draft(memory(), read(sentence), body(species), encoder(), directions)
+
+
+def first(sentence: str, species: str = "human") -> tuple[str, tuple[str, ...]]:
+    request, _ = understood(read(sentence), encoder())
+    best = find(memory(), request, request.actions[0], body(species), encoder())[0].words
+    return best.action, best.style
+
+
+@pytest.mark.parametrize(
+    ("sentence", "action"),
+    [("she plops into a chair", "sit"), ("he lobs a stone", "throw"), ("she grooves to the music", "dance")],
+)
+def test_verbs_that_no_list_knows_are_understood(sentence: str, action: str) -> None:
+    request, notes = understood(read(sentence), encoder())
+    assert [a.name for a in request.actions] == [action]
+    assert not request.actions or first(sentence)[0] == action
+    assert all("is taken for" in note for note in notes)
+
+
+def test_what_is_near_to_no_action_stays_unknown() -> None:
+    request, notes = understood(read("a man walks, then frobnicates the quarterly report"), encoder())
+    assert [a.name for a in request.actions] == ["walk"]
+    assert "frobnicates" in request.unknown and not notes
+
+
+def test_every_meaning_is_nearest_to_itself() -> None:
+    for row in meanings():
+        assert nearest_meaning(row.text, encoder())[0].action == row.action
+
+
+def test_manners_are_found() -> None:
+    assert first("a drunk man staggers") == ("walk", ("drunk",))
+    assert "chicken" in first("a woman walks like a chicken")[1]
+    assert "sad" in first("a man walks sadly")[1]
+    assert first("a man walks") == ("walk", ())
+
+
+def test_a_manner_that_nobody_shows_is_said() -> None:
+    assert any("playful" in note for note in made("a horse walks playfully", species="horse").notes)
+
+
+def test_a_procedural_stand_in_is_marked_and_said() -> None:
+    ant = made("an ant walks", species="ant")
+    assert ant.found[0].words.source == "zoo, procedural"
+    assert any("procedural" in note for note in ant.notes)
+
+
+def test_another_seed_takes_another_segment() -> None:
+    request = read("a man waves")
+    firsts = {made("a man waves", Directions(seed=seed)).found[0].index for seed in range(3)}
+    assert len(request.actions) == 1 and len(firsts) > 1
+
+
+def test_the_action_after_goes_on_from_the_one_before() -> None:
+    two = made("a man sits down, then stands up")
+    assert [f.words.action for f in two.found] == ["sit", "stand_up"]
+    low = two.limb_motion.place[:, 1]
+    assert low[0] > 0.8 and low.min() < 0.75 and low[-1] > 0.8
+
+
+def test_times_are_counted() -> None:
+    once, twice = (made(f"a man jumps{times}").motion.seconds for times in ("", " twice"))
+    assert twice > 1.6 * once
+
+
+def test_a_speed_and_a_path_are_met() -> None:
+    root = made("a man walks", Directions(seconds=4.0, speed=1.3)).motion.pose.root
+    assert float((root[-1] - root[0])[[0, 2]].norm()) / 4.0 == pytest.approx(1.3, rel=0.1)
+    points = np.array([[1.0, 0.0], [1.0, 3.0], [4.0, 3.0]])
+    walked = made("a man walks", Directions(path=points)).motion.pose.root.numpy()[:, [0, 2]]
+    assert np.linalg.norm(walked[0] - points[0]) < 0.3
+    assert np.linalg.norm(walked[-1] - points[-1]) < 0.6
+    away = np.linalg.norm(walked[:, None] - points[None], axis=-1).min(0)
+    assert away.max() < 0.7
+
+
+def test_a_clip_begins_and_ends_in_given_poses() -> None:
+    human = body()
+    rest = encode(human, reference_motion(human.asset, "idle", seconds=0.5))
+    clip = made("a man waves", Directions(start=rest, end=rest))
+    for frame in (0, -1):
+        gap = np.abs(clip.limb_motion.trunk[frame] - rest.trunk[-1 if frame == 0 else 0]).max()
+        assert gap < 1e-6
+
+
+def test_in_place_keeps_the_body_where_it_is() -> None:
+    root = made("a man walks", Directions(seconds=3.0, in_place=True)).motion.pose.root
+    assert float((root[-1] - root[0])[[0, 2]].norm()) < 0.05
+
+
+def test_lengths_are_met_and_nothing_jumps() -> None:
+    for seconds in (0.5, 2.0, 10.0):
+        clip = made("a man walks", Directions(seconds=seconds))
+        assert clip.motion.seconds == pytest.approx(seconds, abs=1e-6)
+        places = motion_to_world(body().skeleton, clip.motion)[..., :3, 3]
+        step = np.linalg.norm(np.diff(places, axis=0), axis=-1).max()
+        assert step < 0.2 * body().height
+
+
+@pytest.mark.parametrize(
+    "bad", [Directions(seconds=0.0), Directions(seconds=1e9), Directions(speed=-1.0), Directions(path=np.zeros((3, 2)))]
+)
+def test_directions_that_nobody_can_follow_are_refused(bad: Directions) -> None:
+    with pytest.raises(JigdollError, match=r"cannot be made|no speed|path needs"):
+        made("a man walks", bad)
+
+
+def test_texts_of_clips_are_read_part_by_part() -> None:
+    assert actions_of("sit on high stool, stand up", "stand_up", encoder()) == ("sit", "stand_up")
+    assert actions_of("AttitudeWalk8", "walk", encoder()) == ("walk",)
+    assert plain("a woman: idle look_around 01") == "idle look around"
+    assert imitated("chicken (human subject)") == ("chicken",)
+    assert styles_of("DragBadLegWalk") == () and styles_of("Drunk Walk") == ("drunk",)
+
+
+def test_a_take_of_two_actions_is_cut_between_them() -> None:
+    human = body()
+    walk, idle = (
+        encode(human, reference_motion(human.asset, name, seconds=3.0, loop=True)) for name in ("walk", "idle")
+    )
+    samples = {"walk": walk, "idle": idle, "run": encode(human, reference_motion(human.asset, "run", seconds=3.0))}
+    signs = [signature(frame_signs(repeated(lm, 1))) for lm in samples.values() for _ in range(3)]
+    check = learn_check(np.stack(signs) + 0.01, [name for name in samples for _ in range(3)])
+    from jigdoll.memory.joins import join
+
+    pieces = aligned(join(walk, idle), ["walk", "idle"], check)
+    assert [piece.action for piece in pieces] == ["walk", "idle"]
+    assert pieces[0].last <= pieces[1].first + 2
+    assert 1.5 * 24 < pieces[0].last - pieces[0].first < 4.5 * 24
+
+
+def test_the_page_of_contents_lists_all_segments() -> None:
+    rows = contents(memory())
+    assert sum(sum(row.actions.values()) for row in rows) == len(memory())
+    assert "| CMU mocap |" in page(memory())

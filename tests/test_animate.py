@@ -1,0 +1,134 @@
+"""Sentences become real motion: drafts, their choice, and what a person may direct."""
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jigdoll import pipeline
+from jigdoll.candidates import DRAFTS, choose
+from jigdoll.directions import DirectionOptions
+from jigdoll.errors import JigdollError, PromptWarning
+from jigdoll.kinematics import forward, rest_pose
+from jigdoll.protocols import PoseModel
+from jigdoll.rig.anatomy import Anatomy
+from jigdoll.types import Motion, Pose, Request, RiggedAsset
+from jigdoll.zoo.from_text import character_from_text
+from test_pipeline import QUICK, StandIn
+
+
+@pytest.fixture(scope="module")
+def man() -> RiggedAsset:
+    return character_from_text("a man", coarse=True)
+
+
+@pytest.fixture(scope="module")
+def walk(man: RiggedAsset, tmp_path_factory: pytest.TempPathFactory) -> pipeline.Animation:
+    out = tmp_path_factory.mktemp("run") / "walk"
+    return pipeline.animate(man, "a man walks", out=out, seconds=1.5, fps=12.0)
+
+
+def test_by_default_real_motion_is_found_and_the_best_draft_is_shown(walk: pipeline.Animation) -> None:
+    assert walk.distilled is None and len(walk.candidates) == DRAFTS
+    best = walk.candidates[choose(walk.candidates)]
+    assert best.score == max(each.score for each in walk.candidates)
+    assert walk.motion.fps == 12.0 and len(walk.motion) == 19
+    natural = walk.verdict.natural
+    assert natural is not None and natural.grade > 0.6 and walk.verdict.travel_speed > 0.3
+
+
+def test_candidates_and_looks_are_in_the_folder(walk: pipeline.Animation) -> None:
+    assert set(walk.files) == {"glb", "bvh", "mp4", "sheet", "report", "metrics", "candidates"}
+    page = walk.files["report"].read_text()
+    assert "looks natural to" in page and walk.candidates[choose(walk.candidates)].origin[:20] in page
+    numbers = json.loads(walk.files["metrics"].read_text())
+    assert len(numbers["candidates"]) == DRAFTS and numbers["verdict"]["natural"]["grade"] > 0.6
+
+
+def test_the_same_seed_gives_the_same_motion_and_another_one_another(
+    walk: pipeline.Animation, man: RiggedAsset
+) -> None:
+    same = pipeline.animate(man, "a man walks", seconds=1.5, fps=12.0)
+    assert torch.equal(same.motion.pose.rotations, walk.motion.pose.rotations)
+    others = [pipeline.animate(man, "a man walks", seconds=1.5, fps=12.0, seed=seed) for seed in (1, 2)]
+    assert any(not torch.equal(o.motion.pose.rotations, walk.motion.pose.rotations) for o in others)
+
+
+def test_a_prior_starts_from_the_draft(man: RiggedAsset, walk: pipeline.Animation) -> None:
+    quick = replace(QUICK, iterations=2, refine_steps=0)
+    made = pipeline.animate(man, "a man walks", prior=StandIn(), settings=quick, seconds=1.5, fps=12.0)
+    assert made.distilled is not None and made.candidates
+    ours, draft = (forward(man.skeleton, a.motion.pose)[..., :3, 3] for a in (made, walk))
+    apart = (ours[: len(draft)] - draft[: len(ours)]).norm(dim=-1).mean()
+    rest = forward(man.skeleton, rest_pose(man.skeleton, frames=len(draft)))[..., :3, 3]
+    assert float(apart) < 0.25 * float((rest - draft).norm(dim=-1).mean())
+
+
+def test_a_path_is_followed(man: RiggedAsset, tmp_path: Path) -> None:
+    file = tmp_path / "path.csv"
+    file.write_text("0 0\n0 2\n2 4\n")
+    made = pipeline.animate(man, "a man walks", directions=DirectionOptions(path=str(file)), fps=12.0)
+    root = made.motion.pose.root[:, [0, 2]]
+    way = root - root[0]
+    assert float((way[-1] - torch.tensor([2.0, 4.0])).norm()) < 0.5
+    assert float(way[:, 1].max()) > 3.0
+
+
+def test_a_loop_closes_and_stays_on_the_spot(man: RiggedAsset) -> None:
+    made = pipeline.animate(man, "a man walks", loop=True, directions=DirectionOptions(in_place=True), fps=24.0)
+    pose = made.motion.pose
+    same = (pose.rotations[0] * pose.rotations[-1]).sum(-1).abs()
+    assert float(same.min()) > 0.999
+    assert float((pose.root[-1] - pose.root[0])[[0, 2]].norm()) < 0.05
+
+
+def test_a_clip_goes_on_from_another_one(man: RiggedAsset, walk: pipeline.Animation) -> None:
+    named = replace(man, clips={"before": replace(walk.motion, name="before")})
+    made = pipeline.animate(named, "a man waves", directions=DirectionOptions(start="before@10", stiff=True), fps=12.0)
+    frame = walk.motion.pose.rotations[10]
+    off = 2 * torch.acos((made.motion.pose.rotations[0] * frame).sum(-1).abs().clamp(max=1))
+    assert float(torch.rad2deg(off).mean()) < 6
+    with pytest.raises(JigdollError, match="19 frames"):
+        pipeline.animate(named, "a man waves", directions=DirectionOptions(start="before@99"))
+
+
+def test_nothing_to_begin_with_is_refused(man: RiggedAsset) -> None:
+    with pytest.raises(JigdollError, match="name a prior"):
+        pipeline.animate(man, "a man walks", draft="none")
+    with pytest.raises(JigdollError, match="needs a pose model"):
+        pipeline.animate(man, "a man walks", draft="pose")
+
+
+class Frozen:
+    """A pose model that stands still."""
+
+    def sample(self, anatomy: Anatomy, *, words: str | None = None, count: int = 1, seed: int = 0) -> Pose:
+        return rest_pose(anatomy.skeleton, frames=count)
+
+    def draft(
+        self, request: Request, anatomy: Anatomy, *, seconds: float | None = None, fps: float = 30.0, seed: int = 0
+    ) -> Motion:
+        return Motion(rest_pose(anatomy.skeleton, frames=9), fps, request.prompt)
+
+    def project(self, anatomy: Anatomy, motion: Motion, *, strength: float = 0.3, seed: int = 0) -> Motion:
+        return motion
+
+    def score(self, anatomy: Anatomy, pose: Pose) -> torch.Tensor:
+        return torch.zeros(len(pose.root))
+
+
+def test_a_pose_model_drafts_what_nobody_was_seen_doing() -> None:
+    model = Frozen()
+    assert isinstance(model, PoseModel)
+    fish = character_from_text("an ant", coarse=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PromptWarning)
+        made = pipeline.animate(fish, "an ant juggles", pose_model=model, fps=12.0)
+        drawn = pipeline.animate(fish, "an ant walks", draft="pose", pose_model=model, fps=12.0)
+    assert all(each.origin == "the pose space" for each in (*made.candidates, *drawn.candidates))
+    assert np.isclose(float(drawn.motion.pose.root.abs().max()), 0, atol=1e-6)
+    assert drawn.verdict.natural is not None and "still legs" in {fault.name for fault in drawn.verdict.natural.faults}
