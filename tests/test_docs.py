@@ -43,7 +43,9 @@ def test_snippets_use_names_and_verbs_that_exist(page: Path) -> None:
 
 
 def test_every_result_names_its_commit_date_and_command() -> None:
-    rows = [line for line in (ROOT / "benchmarks" / "RESULTS.md").read_text().splitlines() if line.startswith("| ")]
+    # The sections below the first table name theirs in words.
+    first = (ROOT / "benchmarks" / "RESULTS.md").read_text().split("\n## ", maxsplit=1)[0]
+    rows = [line for line in first.splitlines() if line.startswith("| ")]
     figures = [row for row in rows[1:] if row.count(" | ") == 5]
     assert len(figures) >= 15
     for row in figures:

@@ -265,7 +265,7 @@ def one_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tracking.track
     quick = tracking.TrackConfig(iterations=1, window=6, overlap=2)
     monkeypatch.setattr(
-        tracking, "track", lambda asset, motion, engine, **more: real(asset, motion, engine, quick, **more)
+        tracking, "track", lambda asset, motion, engine, _, **more: real(asset, motion, engine, quick, **more)
     )
 
 
@@ -454,7 +454,8 @@ def test_the_command_line_animates_and_goes_on(
         return capsys.readouterr().out
 
     small = ("--cameras.views", "1", "--cameras.splats", "150", "--refine-steps", "4", "--losses.contact", "50")
-    said = jigdoll_animate("zoo:ant", "an ant walks", "--iterations", "2", "--fps", "4", *small)
+    rest = ("--draft", "none")
+    said = jigdoll_animate("zoo:ant", "an ant walks", "--iterations", "2", "--fps", "4", *rest, *small)
     out = Path("animations/ant-an-ant-walks")
     assert "motion.glb" in said and "report.html" in said and (out / "motion.mp4").stat().st_size > 0
     _, _, options = options_of(out)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from jigdoll.character import open_motion
 from jigdoll.directions import DirectionOptions, read_path, split_frame
+from jigdoll.distill.foot_lock import foot_lock
 from jigdoll.distill.options import AnimateOptions
 from jigdoll.errors import JigdollError, PromptWarning
 from jigdoll.judge.grade import graded
@@ -164,8 +165,11 @@ def from_memory(
     for i, direction in enumerate(directions):
         progress(i / len(directions), "finding real motion")
         made = draft(memory, request, anatomy, encoder, direction)
-        verdict = graded(judge(anatomy.asset, made.motion), anatomy, made.motion, request=request)
-        found.append(Candidate(made.motion, _origin(made), direction.seed, made.fit, verdict, made.notes))
+        motion = made.motion
+        if made.limb_motion.grounded and anatomy.legs and not direction.in_place:
+            motion = foot_lock(anatomy, motion, loop=direction.loop)
+        verdict = graded(judge(anatomy.asset, motion), anatomy, motion, request=request)
+        found.append(Candidate(motion, _origin(made), direction.seed, made.fit, verdict, made.notes))
     return found
 
 

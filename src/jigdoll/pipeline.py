@@ -272,25 +272,16 @@ def _written(
         facts |= {"seed": str(distilled.seed), "tries": str(len(distilled.scores)), "score": f"{distilled.score:.2f}"}
         numbers |= {"score": distilled.score, "scores": distilled.scores, "seed": distilled.seed}
         numbers |= {"settings": asdict(distilled.plan), "losses": distilled.history}
-    files = {}
+    losses = None if distilled is None else distilled.history
+    writing = part(progress, 0.0, 0.7)
+    files = write_results(
+        run, who.asset, motion, verdict, facts=facts, numbers=numbers, losses=losses, progress=writing
+    )
     if len(candidates) > 1:
         motions = [to_original(who.reparented, each.motion) for each in candidates]
         labels = [f"{each.natural.grade:.2f} {each.origin}" for each in candidates]
-        files["candidates"] = write_candidates(run, who.asset, motions, labels, progress=part(progress, 0.0, 0.3))
-    losses = None if distilled is None else distilled.history
-    return (
-        write_results(
-            run,
-            who.asset,
-            motion,
-            verdict,
-            facts=facts,
-            numbers=numbers,
-            losses=losses,
-            progress=part(progress, 0.3, 1.0),
-        )
-        | files
-    )
+        files["candidates"] = write_candidates(run, who.asset, motions, labels, progress=part(progress, 0.7, 1.0))
+    return files
 
 
 def folder_name(character: str | Path | None, prompt: str) -> str:

@@ -144,7 +144,7 @@ def main(config: TrainConfig) -> None:
     average = copy.deepcopy(referee).eval()
     optimizer = torch.optim.AdamW(referee.parameters(), config.rate, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, config.steps, pct_start=0.05)
-    began, log = time.time(), []
+    began, log = time.monotonic(), []
     for step in range(config.steps):
         picked: Int[ndarray, " clips"] = generator.choice(len(train), config.batch, p=share)
         values, there = batch_of([drawn(train[i], generator) for i in picked])
@@ -160,7 +160,7 @@ def main(config: TrainConfig) -> None:
         if (step + 1) % 500 == 0:
             right = named_rightly(average, held)
             log.append({"step": step + 1, "loss": round(float(loss), 3), "held_out": round(float(right.mean()), 3)})
-            sys.stdout.write(f"{log[-1]} {time.time() - began:.0f} s\n")
+            sys.stdout.write(f"{log[-1]} {time.monotonic() - began:.0f} s\n")
             sys.stdout.flush()
     config.out.parent.mkdir(parents=True, exist_ok=True)
     about = {"config": json.dumps(asdict(referee.config)), "log": json.dumps(log), "clips": str(len(train))}

@@ -359,7 +359,6 @@ def _unmet(
         notes.append(f"nothing in the memory is done {styles!r}: only the tempo, at most, shows it")
     for found in chosen:
         if found.words.source.startswith("zoo"):
-            notes.append(
-                f"no real clip of {found.words.action.replace('_', ' ')!r} is known for such a body: procedural"
-            )
+            action = found.words.action.replace("_", " ")
+            notes.append(f"no real clip of {action!r} fits such a body better than a procedural gait")
     return notes
