@@ -28,6 +28,7 @@ from rich.table import Table
 from jigdoll.candidates import DRAFTS, WIDE, choose, from_memory
 from jigdoll.contacts import find_stances
 from jigdoll.corpus import takes
+from jigdoll.distill.foot_lock import foot_lock
 from jigdoll.errors import JigdollError
 from jigdoll.judge.grade import graded
 from jigdoll.judge.referee import name_action, open_referee
@@ -99,7 +100,8 @@ def ours(anatomy: Anatomy, prompt: str) -> Motion:
     """What `animate` shows by default, on the working copy; actors without a skin get their first draft."""
     every = [Directions(seed=i, fps=30.0, worse=WIDE) for i in range(DRAFTS if anatomy.asset.has_mesh else 1)]
     if len(every) == 1:
-        return draft(open_memory(), read(prompt), anatomy, open_encoder(), every[0]).motion
+        made = draft(open_memory(), read(prompt), anatomy, open_encoder(), every[0])
+        return foot_lock(anatomy, made.motion) if made.limb_motion.grounded else made.motion
     found = from_memory(open_memory(), read(prompt), anatomy, open_encoder(), every)
     return found[choose(found)].motion
 

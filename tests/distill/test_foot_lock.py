@@ -8,6 +8,7 @@ import torch
 
 from jigdoll import zoo
 from jigdoll.distill.foot_lock import foot_lock, lay_toes, raised
+from jigdoll.formats.rest import motion_asset
 from jigdoll.judge import judge
 from jigdoll.kinematics import motion_to_world, skin_transforms
 from jigdoll.math.rotations import compound_to_quaternion, quaternion_multiply
@@ -121,3 +122,9 @@ def test_a_body_that_stands_too_deep_is_raised_smoothly(dog: RiggedAsset) -> Non
     assert float(lift.max()) < 0.06 and float(lift[:3].max()) < 0.01, "only where it is needed, and as much"
     assert float(lift.diff().abs().max()) < 0.02
     assert torch.equal(high.root[:, [0, 2]], sunk.root[:, [0, 2]])
+
+
+def test_feet_of_motion_without_a_body_are_held_too(dog: RiggedAsset) -> None:
+    bare = anatomy_of(motion_asset("dog", dog.skeleton, {}))
+    loose = unsteady(dog, reference_clip(dog, "walk", seconds=1.5, fps=24.0).motion, 0.08)
+    assert worst_drift(bare, foot_lock(bare, loose)) < 0.5 * worst_drift(bare, loose)

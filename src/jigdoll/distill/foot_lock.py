@@ -90,6 +90,8 @@ def lay_toes(
 
 def raised(asset: RiggedAsset, pose: Pose) -> Pose:
     """The pose carried smoothly so much higher that no skin is below the ground."""
+    if not len(asset.mesh.vertices):
+        return pose  # motion without a body has no skin to sink
     skin = deform(asset.mesh.vertices, asset.weights, skin_transforms(asset.skeleton, pose))
     depth = (-skin[..., 1].amin(1)).clamp_min(0)[None]
     highest = torch.nn.functional.max_pool1d(depth, 2 * REACH + 1, 1, REACH)
