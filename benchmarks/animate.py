@@ -8,6 +8,7 @@
 - `feet`: UniMate's Skate and Slide (toes near the ground that go on; see the manual), worst drift within a stance,
   deepest skin below the ground, jerk; ours beside the artist's own clip, the same script for both.
 - `names`: 12 actions on 12 rigs, and usual actions on the 29 built-in characters: does the referee name the action?
+- `nameless`: twelve rigs of all kinds as they are and with joints called bone_0, bone_1 ...: kind of body, legs, grade.
 - `time`: CPU seconds of a two-second clip after start-up.
 """
 
@@ -15,7 +16,7 @@ import json as json_module
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -49,7 +50,7 @@ from jigdoll.types import Motion
 from jigdoll.zoo import SPECIES, make
 from retarget_measures import bones, degrees, directions
 
-Section = Literal["poses", "feet", "names", "time"]
+Section = Literal["poses", "feet", "names", "nameless", "time"]
 TWELVE_ACTIONS = (
     "walk",
     "run",
@@ -80,6 +81,22 @@ TWELVE_RIGS = (
 )
 
 
+NAMELESS = {
+    "quaternius/modular_women/Witch.glb": "a woman walks",
+    "quaternius/modular_men/Farmer.glb": "a man punches",
+    "quaternius/robot/RobotExpressive.glb": "a robot waves",
+    "khronos/CesiumMan.glb": "a man runs",
+    "100avatars/100Avatars_021_Polydancer.fbx": "a person dances",
+    "mesh2motion/horse-animations.glb": "a horse gallops",
+    "quaternius/animals_pack/Husky.glb": "a dog walks",
+    "quaternius/dinosaurs_pack/Trex.glb": "a t-rex walks",
+    "mesh2motion/bird-eagle.glb": "an eagle flies",
+    "quaternius/animated_monsters/Dragon.glb": "a dragon flies",
+    "quaternius/easy_enemies_pack/Spider.glb": "a spider walks",
+    "quaternius/fish_pack/Shark.glb": "a shark swims",
+}
+
+
 @dataclass(frozen=True)
 class Options:
     """What to measure."""
@@ -88,7 +105,7 @@ class Options:
     quick: bool = False
     """A few cases of each."""
     json: Path | None = None
-    only: tuple[Section, ...] = ("poses", "feet", "names", "time")
+    only: tuple[Section, ...] = ("poses", "feet", "names", "nameless", "time")
 
 
 def sentence(noun: str, action: str) -> str:
@@ -233,6 +250,25 @@ def _named(who: str, noun: str, anatomy: Anatomy, actions: tuple[str, ...]) -> I
         }
 
 
+def nameless(options: Options) -> Iterator[dict]:
+    from jigdoll.asset.load import load
+
+    for i, (file, prompt) in enumerate(NAMELESS.items()):
+        if options.quick and i % 6:
+            continue
+        asset = load(options.corpus / "characters" / file)
+        row: dict = {"case": f"{Path(file).stem}: {prompt}"}
+        for what, names in (("named", asset.skeleton.names), ("nameless", None)):
+            named = names or tuple(f"bone_{k}" for k in range(len(asset.skeleton)))
+            other = replace(asset, skeleton=replace(asset.skeleton, names=named))
+            anatomy = anatomy_of(reparent(other).asset)
+            every = [Directions(seed=k, worse=WIDE, seconds=2.0) for k in range(DRAFTS)]
+            found = from_memory(open_memory(), read(prompt), anatomy, open_encoder(), every)
+            row |= {f"{what} body": f"{anatomy.kind}, {len(anatomy.legs)} legs"}
+            row |= {f"{what} grade": found[choose(found)].natural.grade}
+        yield row
+
+
 def times(options: Options) -> Iterator[dict]:
     import jigdoll
 
@@ -251,7 +287,7 @@ def main(options: Options) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     console, results = Console(), {}
-    sections = {"poses": poses, "feet": feet, "names": names, "time": times}
+    sections = {"poses": poses, "feet": feet, "names": names, "nameless": nameless, "time": times}
     for name in options.only:
         start = time.process_time()
         rows = results[name] = list(sections[name](options))
