@@ -20,6 +20,11 @@ class MissingExtra(JigdollError):
         super().__init__(f"{what} needs an optional part: pip install 'jigdoll[{extra}]'")
 
 
+def first_line(error: Exception) -> str:
+    """The first line of what another library says, for a message of one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 class RepairWarning(UserWarning):
     """Input was repaired; the message names the repair."""
 

@@ -17,7 +17,7 @@ from numpy import ndarray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from jigdoll.errors import FileFormatError
+from jigdoll.errors import FileFormatError, first_line
 from jigdoll.judge.postures import PLACES, SIDES, SLOTS, place_of, postures_of
 from jigdoll.memory.shape import resample
 from jigdoll.rig.retarget.limb_motion import LimbMotion, yaw
@@ -28,7 +28,7 @@ WINDOW = 64
 """Frames that it sees at once."""
 LIMBS = tuple((side, place) for place in PLACES for side in SIDES)
 CHANNELS = 3 * len(SLOTS) + 4 * len(LIMBS) + 5 + len(SLOTS)
-MOST_BYTES = 8_000_000
+MOST_BYTES, MOST_WIDTH, MOST_LAYERS = 8_000_000, 1024, 64
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,10 @@ def read_referee(path: Path) -> Referee:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get("config", "null"))
             config = RefereeConfig(tuple(about["actions"]), int(about["width"]), int(about["layers"]))
+            if not (0 < config.width <= MOST_WIDTH and 0 < config.layers <= MOST_LAYERS and config.actions):
+                raise ValueError("its network has an impossible size")
             referee = Referee(config)
             referee.load_state_dict({key: file.get_tensor(key).float() for key in file.keys()})
     except (OSError, SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise FileFormatError(f"{path.name}: this is not a referee ({error})") from error
+        raise FileFormatError(f"{path.name}: this is not a referee ({first_line(error)})") from error
     return referee.eval()

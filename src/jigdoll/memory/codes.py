@@ -261,7 +261,7 @@ class PackedCodes:
 
 
 def _damaged(error: Exception) -> FileFormatError:
-    return FileFormatError(f"codes of motions are damaged ({error}); install jigdoll anew")
+    return FileFormatError(f"the memory: its codes of motions are damaged ({error}); install jigdoll anew")
 
 
 def _starts(arrays: Mapping[str, ndarray]) -> dict[str, Int[ndarray, " motions"]]:
@@ -385,8 +385,9 @@ def open_codec(path: Path | None = None) -> Codec:
 
 
 def _basis(opened, table: TokenKind) -> Basis:
-    vectors = opened.get_tensor(f"{table}.vectors").astype(float)
-    scale = opened.get_tensor(f"{table}.scale").astype(float)
+    with np.errstate(invalid="ignore"):  # what is not finite is refused below
+        vectors = opened.get_tensor(f"{table}.vectors").astype(float)
+        scale = opened.get_tensor(f"{table}.scale").astype(float)
     if vectors.shape != (values_per_window(table),) * 2 or scale.shape != vectors.shape[1:]:
         raise ValueError(f"the basis `{table}` has the wrong shape")
     if not (np.isfinite(vectors).all() and np.isfinite(scale).all() and (scale > 0).all()):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.errors import JigdollError
+from jigdoll.errors import JigdollError, first_line
 from jigdoll.prior.pocket.captions import in_plain_words, negative_of
 from jigdoll.prior.pocket.model import PocketConfig, PocketNet
 from jigdoll.prior.pocket.text import by_habit, read_caption, to_ids
@@ -138,7 +138,7 @@ def open_pocket(path: Path | None = None, *, device: torch.device | str = "cpu")
         net = PocketNet(PocketConfig(**(facts["model"] | {"patch": tuple(facts["model"]["patch"])})), vocabulary)
         net.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise JigdollError(f"{file}: these are no weights of a pocket prior ({error})") from error
+        raise JigdollError(f"{file}: these are no weights of a pocket prior ({first_line(error)})") from error
     return PocketPrior(net.to(device))
 
 
@@ -153,4 +153,4 @@ def stored(file: Path) -> tuple[dict, dict[str, Tensor]]:
             facts = json.loads((opened.metadata() or {})["facts"])
             return dict(facts), {key: opened.get_tensor(key).float() for key in opened.keys()}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise JigdollError(f"{file}: these are no weights of a pocket prior ({error})") from error
+        raise JigdollError(f"{file}: these are no weights of a pocket prior ({first_line(error)})") from error
