@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from jigdoll.errors import FileFormatError
+from jigdoll.errors import FileFormatError, first_line
 
 PAD, START, UNKNOWN = "[PAD]", "[START]", "[UNKNOWN]"
 """The first three pieces of every vocabulary: filler, the beginning of a phrase, a character that no piece spells."""
@@ -176,7 +176,7 @@ def open_encoder(path: Path | None = None) -> SentenceEncoder:
             raise ValueError("some weights are not finite")
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(
-            f"{file}: these are no weights of a sentence encoder ({error}); install them anew"
+            f"{file}: these are no weights of a sentence encoder ({first_line(error)}); install them anew"
         ) from error
     return SentenceEncoder(net, Tokenizer(pieces))
 
@@ -195,7 +195,7 @@ def stored(file: Path) -> tuple[dict, dict[str, Tensor]]:
             return dict(facts), {key: opened.get_tensor(key) for key in opened.keys()}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
-            f"{file}: these are no weights of a sentence encoder ({error}); install them anew"
+            f"{file}: these are no weights of a sentence encoder ({first_line(error)}); install them anew"
         ) from error
 
 

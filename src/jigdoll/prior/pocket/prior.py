@@ -135,7 +135,11 @@ def open_pocket(path: Path | None = None, *, device: torch.device | str = "cpu")
     facts, tensors = stored(file)
     vocabulary = vocabulary_in(facts, source=file)
     try:
-        net = PocketNet(PocketConfig(**(facts["model"] | {"patch": tuple(facts["model"]["patch"])})), vocabulary)
+        config = PocketConfig(**(facts["model"] | {"patch": tuple(facts["model"]["patch"])}))
+        sizes = [size for size in vars(config).values() if isinstance(size, int)]
+        if min(*sizes, *config.patch) < 1:
+            raise ValueError("its network has an impossible size")
+        net = PocketNet(config, vocabulary)
         net.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise JigdollError(f"{file}: these are no weights of a pocket prior ({first_line(error)})") from error
