@@ -13,7 +13,7 @@ from jigdoll.types import Job
 
 QUICK = {"character": "zoo:ant", "clip": "walk", "seconds": 0.25, "fps": 8.0, "width": 48, "height": 36}
 LONG = QUICK | {"seconds": 120.0, "fps": 30.0, "width": 640, "height": 480}
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds on a busy machine until something that should happen has failed to."""
 
 
