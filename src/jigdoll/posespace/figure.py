@@ -330,6 +330,10 @@ class Places:
     """From a limb's root to its end, in lengths of the limb, seen from what carries it."""
     ends: Float[Tensor, "batch parts frames 3"]
     """Ankles, wrists, tips, the head, the chest."""
+    mids: Float[Tensor, "batch parts frames 3"]
+    """Knees and elbows of limbs."""
+    turns: Float[Tensor, "batch parts frames 8 3 3"]
+    """Of all stations, each seen from what carries the part."""
 
 
 def stick_places(sticks: Sticks, values: Float[Tensor, "batch parts frames channels"]) -> Places:
@@ -340,12 +344,15 @@ def stick_places(sticks: Sticks, values: Float[Tensor, "batch parts frames chann
     reach = bones[..., 1:3, :].sum(-2)
     own = torch.where(limb, reach + bones[..., 0, :], bones.sum(-2))
     mirror = torch.stack([sticks.sign, torch.ones_like(sticks.sign), torch.ones_like(sticks.sign)], -1)[:, :, None]
-    from_base = (sticks.attach[:, :, None] + own) * mirror
     root, chest = turns[:, :1, :, 0], turns[:, :1, :, TRUNK]
     chest_place = bones[:, :1, :, 1 : 1 + TRUNK].sum(-2)
     on_chest = sticks.on_chest[:, :, None, None]
     base = torch.where(on_chest[..., None], chest, root)
-    ends = (base @ from_base[..., None])[..., 0] + torch.where(on_chest, chest_place, torch.zeros_like(chest_place))
+    begin = torch.where(on_chest, chest_place, torch.zeros_like(chest_place))
+
+    def from_pelvis(own: Tensor) -> Tensor:
+        return (base @ ((sticks.attach[:, :, None] + own) * mirror)[..., None])[..., 0] + begin
+
     trunk = (sticks.kinds == 0)[:, :, None, None]
-    ends = torch.where(trunk, chest_place, ends)
-    return Places(bones, reach / sticks.length[:, :, None, None].clamp_min(1e-3), ends)
+    ends, mids = torch.where(trunk, chest_place, from_pelvis(own)), from_pelvis(bones[..., :2, :].sum(-2))
+    return Places(bones, reach / sticks.length[:, :, None, None].clamp_min(1e-3), ends, mids, turns)

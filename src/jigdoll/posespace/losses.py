@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from jigdoll.posespace.faults import fault_energy, faults_of
 from jigdoll.posespace.figure import Places, Sticks, stick_places
 from jigdoll.posespace.layout import CONTACT, EXTRA, RATE
 from jigdoll.posespace.model import PATCH
@@ -29,6 +30,8 @@ class LossWeights:
     """Of the ends' steps from frame to frame."""
     planted: float = 6.0
     """Of steps over the ground of feet that stand."""
+    faults: float = 0.15
+    """Of limbs in the ground or in the trunk and of hinges bent over, beyond what the true clip does."""
     change: float = 1.0
     """Of the numbers' change from frame to frame."""
 
@@ -55,6 +58,9 @@ def denoising_loss(
     there = (batch.sticks.kinds >= 0).float()[:, :, None]
     large = body_size(batch.sticks)
     geometry = _geometry(batch, places, there, large, weights)
+    theirs = faults_of(batch.sticks, batch.places, batch.raw)
+    energy = fault_energy(faults_of(batch.sticks, places, raw), theirs).mean(1)
+    geometry = geometry + weights.faults * energy.clamp_max(20.0)
     if estimate.shape[2] > PATCH:
         step = _robust(gap.diff(dim=2)) * share[:, :, None]
         total = total + weights.change * (step.sum((1, 3)) / share.sum((1, 2))[:, None]).mean(1)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError
 from jigdoll.math.diffusion import guided
+from jigdoll.posespace.faults import corrected
 from jigdoll.posespace.figure import CHANNELS, Figure, Sticks, stack_figures
 from jigdoll.posespace.layout import EXTRA
 from jigdoll.posespace.model import PATCH, Known, PoseNet, clean_estimate, signal_and_noise
@@ -22,6 +23,8 @@ STEPS = 10
 GUIDANCE = 2.5
 NOISIEST, CLEANEST = 0.985, 0.02
 PLAIN_STEPS = 2
+CLEAR = 0.5
+"""Below this noise level an estimate is a pose, not a mean of many."""
 SCORE_LEVELS = (0.15, 0.3, 0.45)
 """Noise levels at which a clip is compared with what the network makes of it."""
 
@@ -55,6 +58,8 @@ class SampleOptions:
     """Of the noise: 1 gives all there is, 0 the likeliest."""
     plain: int = PLAIN_STEPS
     """So many last steps take the network's word alone: what goes past it carries noise into the result."""
+    valid: bool = True
+    """Move estimates out of the ground, out of the trunk's flesh and out of hinges bent over, once they are clear."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +109,8 @@ class PoseSpace:
             estimate = self.estimate(
                 noisy, level, sticks, text, known, options, skip=number < options.steps - options.plain
             )
+            if options.valid and level < CLEAR:
+                estimate = self.units.into(corrected(sticks, self.units.out_of(estimate, sticks)), sticks)
             estimate = torch.where(hold, held, estimate) * counts
             if project is not None:
                 estimate = torch.where(hold, held, project(estimate)) * counts

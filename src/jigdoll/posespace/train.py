@@ -95,12 +95,19 @@ def estimate_of(net: PoseNet, batch: Batch, noisy: Tensor, level: Tensor) -> Ten
     return clean_estimate(noisy, answer.float(), level)
 
 
-def update(run: Run, batch: Batch, units: Units, options: TrainOptions, generator: torch.Generator) -> dict[str, float]:
+def update(
+    run: Run,
+    batch: Batch,
+    units: Units,
+    options: TrainOptions,
+    generator: torch.Generator,
+    weights: LossWeights = LossWeights(),
+) -> dict[str, float]:
     """One step of learning."""
     level = torch.rand(len(batch.clean), generator=generator).clamp(0.01, 0.995)
     estimate = estimate_of(run.net, batch, noised(batch, level, generator), level)
     trust = signal_and_noise(level)[0].square()
-    loss, errors = denoising_loss(batch, estimate, units, LossWeights(), trust)
+    loss, errors = denoising_loss(batch, estimate, units, weights, trust)
     rate = rate_at(run.seconds, run.updates, options)
     for group in run.optimiser.param_groups:
         group["lr"] = rate

@@ -11,6 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from jigdoll.posespace.dataset import Clip, Dataset
+from jigdoll.posespace.faults import resting
 from jigdoll.posespace.figure import (
     BODY_KINDS,
     CHANNELS,
@@ -27,6 +28,8 @@ SPEED = (0.85, 1.2)
 """How much faster than it was recorded a clip may be shown."""
 GAITS = {"walk": 3.0, "run": 2.5, "trot": 1.5, "gallop": 1.5, "swim": 1.5, "fly": 1.5, "jump": 1.5}
 """Actions that are shown more often than others."""
+KIND_SHARE = {"person": 1.4, "other": 0.4}
+"""How much more often a kind of body is shown than its rigs tell: people do most actions, the others are odd ones."""
 ZOO_SHARE = 0.35
 """How much less often a rig of the zoo is shown than an artist's."""
 _FLIP = torch.tensor([1.0, -1.0, -1.0, -1.0, 1.0, 1.0])
@@ -78,7 +81,8 @@ class Windows:
             self.groups[clip.kind].append(clip)
         self.kinds = sorted(self.groups)
         sizes = np.array([sum(share for share in _shares(self.groups[kind])[1]) for kind in self.kinds])
-        self.odds = np.sqrt(sizes) / np.sqrt(sizes).sum()
+        odds = np.sqrt(sizes) * [KIND_SHARE.get(kind, 1.0) for kind in self.kinds]
+        self.odds = odds / odds.sum()
         self.chances = {kind: _shares(self.groups[kind])[0] for kind in self.kinds}
 
     def draw(
@@ -196,19 +200,34 @@ def mirrored(raw: Tensor, sticks: Sticks, which: Tensor) -> tuple[Tensor, Sticks
 
 
 def reproportioned(raw: Tensor, sticks: Sticks, dice: np.random.Generator) -> tuple[Tensor, Sticks]:
-    """Bones longer and shorter, twins and rows of legs alike; in half of the samples."""
+    """Bones longer and shorter, twins and rows of legs alike; in half of the samples.
+
+    Legs stay as long as they were, because all lengths are told in theirs, and the pelvis stands on them.
+    """
     count = len(raw)
     some = torch.from_numpy((dice.random(count) < 0.5).astype(np.float32))[:, None, None]
     factors = torch.from_numpy(np.exp(dice.normal(0, 0.16, (count, 8, STATIONS))).astype(np.float32))
     factors = 1 + some * (factors - 1)
     mine = torch.take_along_dim(factors, (sticks.kinds % 8)[..., None].expand(-1, -1, STATIONS), 1)
     bones = sticks.bones * mine[..., None]
+    before, after = sticks.bones.norm(dim=-1).sum(-1), bones.norm(dim=-1).sum(-1)
+    same = torch.where(sticks.kinds == 3, before / after.clamp_min(1e-6), torch.ones(()))
+    bones = bones * same[..., None, None]
     sizes = bones.norm(dim=-1)
     length = torch.where(sticks.kinds >= 3, sizes[..., 1:3].sum(-1).clamp_min(1e-3), sticks.length)
     features = sticks.features.clone()
     features[..., 12:20] = sizes.clamp(max=4)
     features[..., 54] = sizes.sum(-1).clamp(max=4)
-    return raw, replace(sticks, bones=bones, length=length, features=features)
+    changed = replace(sticks, bones=bones, length=length, features=features)
+    legs = (sticks.kinds == 3).float()
+    sunk = (_resting_ends(sticks) - _resting_ends(changed))[..., 1] * legs
+    return raw, replace(changed, hip=sticks.hip + sunk.sum(1) / legs.sum(1).clamp_min(1))
+
+
+
+def _resting_ends(sticks: Sticks) -> Float[Tensor, "batch parts 3"]:
+    """The ends of all parts when nothing is turned."""
+    return stick_places(sticks, resting(sticks)).ends[:, :, 0]
 
 
 def other_rest(raw: Tensor, sticks: Sticks, dice: np.random.Generator) -> tuple[Tensor, Sticks]:
