@@ -12,38 +12,51 @@ Degrees per bone are angles between bone directions in the frame of the body's h
 
 import argparse
 import json
+import os
 import sys
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy import ndarray
-from scipy.interpolate import CubicSpline
 
 from jigdoll.corpus import Take, character_takes, mocap_takes
+from jigdoll.judge.referee import name_action, open_referee
 from jigdoll.kinematics import forward, motion_to_world, rest_pose
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.inflect import inflect
-from jigdoll.math.rotations import matrix_to_quaternion
+from jigdoll.memory.segments import open_memory
 from jigdoll.posespace.draft import DraftOptions, draft_array
 from jigdoll.posespace.handles import Handle, handle_gaps, handle_joints, reach_handles
 from jigdoll.posespace.inbetween import inbetween, straight
 from jigdoll.posespace.network import sample_poses
 from jigdoll.posespace.plain import PlainPoseModel
 from jigdoll.posespace.project import project
-from jigdoll.posespace.rigged import Body, body_of, to_motion
+from jigdoll.posespace.rigged import Body, body_of, to_motion, to_poses
 from jigdoll.posespace.solve import solve
 from jigdoll.posespace.space import PoseSpace
 from jigdoll.posespace.weights import open_space
-from jigdoll.rig.retarget.turns import shortest_turns
+from jigdoll.rig.anatomy import anatomy_of
+from jigdoll.rig.retarget.limb_motion import encode
 from jigdoll.types import Motion, Pose
-from jigdoll.validators import check, penalty
+from jigdoll.validators import VALIDATORS, check, penalty, prepare
+from parts.pose_peers import (
+    blender_case,
+    blender_places,
+    cubic,
+    fabrik,
+    gaussian_poses,
+    natural_pose,
+    relatives_poses,
+)
+from parts.pose_vae import open_vae
+from parts.pose_vae import sample as vae_sample
 
 NEAR = 20.0
 """Poses so many degrees apart count as alike."""
@@ -105,149 +118,120 @@ def degrees(a: ndarray, b: ndarray) -> ndarray:
     return np.degrees(np.arccos(cosine)).mean(-1)
 
 
-def poses(space: PoseSpace, every: Sequence[Case], count: int) -> dict:
-    """Samples against true poses of the rig, beside uniform and Gaussian ones."""
+def poses(space: PoseSpace, every: Sequence[Case], count: int, vae: Path | None) -> dict:
+    """Samples against true poses of the rig, beside other ways to draw poses."""
     rigs: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in every:
         rigs[case.split, case.take.rig].append(case)
     rows = defaultdict(list)
+    memory, peer = open_memory(), open_vae(vae) if vae else None
     for (split, _), mine in rigs.items():
         body = mine[0].body
         true = Pose(
             torch.cat([c.motion.pose.root[::5] for c in mine]), torch.cat([c.motion.pose.rotations[::5] for c in mine])
         )
         truth = directions(body, true)
-        spread = degrees(truth, truth)[np.triu_indices(len(truth), 1)].mean()
         makers: dict[str, Callable[[], Pose]] = {
             "learned": lambda b=body: sample_poses(space, b, count=count, seed=0),
+            "nameless": lambda b=body: _nameless_poses(space, b, count),
             "uniform": lambda b=body: PlainPoseModel().sample(b.anatomy, count=count, seed=0),
+            "gaussian": lambda b=body: gaussian_poses(space, b, count, 0),
+            "relatives": lambda b=body: relatives_poses(memory, b, count, 0),
             "rest": lambda b=body: rest_pose(b.anatomy.skeleton, frames=1),
+            "true": lambda p=true: p,
         }
+        if peer:
+            makers["vae"] = lambda b=body, p=peer: to_poses(b, vae_sample(*p, b.figure, count, 0).numpy())
         for name, make in makers.items():
-            drawn = make()
-            gap = degrees(truth, directions(body, drawn))
-            own = degrees(directions(body, drawn), directions(body, drawn))
-            row = {
-                "coverage": float((gap.min(1) < NEAR).mean()),
-                "to_nearest_true": float(gap.min(0).mean()),
-                "from_true": float(gap.min(1).mean()),
-                "diversity": float(own[np.triu_indices(len(own), 1)].mean() / max(spread, 1e-6))
-                if len(own) > 1
-                else 0.0,
-            }
-            if body.anatomy.asset.has_mesh and len(drawn.root) > 1:
-                some = drawn[: min(len(drawn.root), 16)]
-                wrong = penalty(check(body.anatomy, some)) > 0
-                base = penalty(check(body.anatomy, true[: min(len(true.root), 16)])) > 0
-                row |= {"violations": float(wrong.float().mean()), "true_violations": float(base.float().mean())}
-            rows[split, name].append(row)
+            rows[split, name].append(_pose_row(body, truth, make()))
     return _means(rows)
 
 
-def ik(space: PoseSpace, every: Sequence[Case], per_case: int) -> dict:
+def _pose_row(body: Body, truth: ndarray, drawn: Pose) -> dict[str, float]:
+    ours = directions(body, drawn)
+    gap, own = degrees(truth, ours), degrees(ours, ours)
+    spread = degrees(truth, truth)[np.triu_indices(len(truth), 1)].mean()
+    row = {
+        "coverage": float((gap.min(1) < NEAR).mean()),
+        "to_nearest_true": float(gap.min(0).mean()),
+        "from_true": float(gap.min(1).mean()),
+    }
+    if len(own) > 1:
+        row["diversity"] = float(own[np.triu_indices(len(own), 1)].mean() / max(spread, 1e-6))
+    if body.anatomy.asset.has_mesh and len(drawn.root) > 1:
+        some = drawn[:: max(len(drawn.root) // 24, 1)]
+        found = check(body.anatomy, some)
+        contact = next(v for v in VALIDATORS if v.name == "self_contact")
+        row["violations"] = float((penalty(found) > 0).float().mean())
+        row["intersections"] = float((found["self_contact"] > contact.tolerance).float().mean())
+    return row
+
+
+def _nameless_poses(space: PoseSpace, body: Body, count: int) -> Pose:
+    """Samples for the same rig with all joints called bone_0, bone_1 ...: limbs are then found by shape alone."""
+    asset = body.anatomy.asset
+    names = tuple(f"bone_{i}" for i in range(len(asset.skeleton)))
+    bare = replace(asset, skeleton=replace(asset.skeleton, names=names))
+    return sample_poses(space, body_of(anatomy_of(bare)), count=count, seed=0)
+
+
+def ik(space: PoseSpace, every: Sequence[Case], per_case: int, blender: Path | None) -> dict:
     """Other joints' error with 1, 2, 4, 6 handles of true poses."""
-    rows = defaultdict(list)
+    rows, asked = defaultdict(list), []
     dice = np.random.default_rng(0)
     for case in every:
         body, length = case.body, case.body.anatomy.body_length
-        names = [n for n in handle_joints(body) if n not in ("hips", "chest")]
-        still = _natural(body)
+        joints = handle_joints(body)
+        names = [n for n in joints if n not in ("hips", "chest")]
+        still = natural_pose(body)
         for frame in dice.integers(0, len(case.motion), per_case):
             pose = case.motion.pose[int(frame)]
             P = forward(body.anatomy.skeleton, pose)[..., :3, 3]
-            joints = handle_joints(body)
             for count in (1, 2, 4, 6):
                 if count > len(names):
                     continue
                 chosen = dice.choice(len(names), count, replace=False)
                 handles = [Handle(names[i], tuple(P[joints[names[i]]].tolist())) for i in chosen]
-                others = [j for j in range(len(P)) if j not in {joints[h.name] for h in handles}]
                 rest = Pose(pose.root, rest_pose(body.anatomy.skeleton).rotations)
-                calm = Pose(pose.root, still.rotations)
+                calm = Pose(pose.root, still.rotations.clone())
                 for start in (rest, calm):
                     start.rotations[0] = pose.rotations[0]
                 clock = time.process_time()
-                found = solve(space, body, handles, base=pose if count else None)
+                found = solve(space, body, handles, base=pose)
                 took = 1000 * (time.process_time() - clock)
+                others = [j for j in range(len(P)) if j not in {joints[h.name] for h in handles}]
                 answers = {
                     "learned": found.pose,
                     "DLS from rest": reach_handles(body, rest, handles),
                     "DLS from natural": reach_handles(body, calm, handles),
                     "FABRIK from natural": fabrik(body, calm, handles),
                 }
+                key = case.split, f"{count} handles"
                 for name, answer in answers.items():
                     Q = forward(body.anatomy.skeleton, answer)[..., :3, 3]
                     row = {
                         "others": float((Q - P)[others].norm(dim=-1).mean()) / length,
                         "handles": max(handle_gaps(body, answer, handles).values()) / length,
                     }
-                    rows[case.split, f"{count} handles", name].append(row | ({"ms": took} if name == "learned" else {}))
+                    row |= {"ms": took} if name == "learned" else {}
+                    rows[*key, name].append(row)
+                    rows[*key, name, case.take.anatomy.kind].append(row)
+                asked.append((key, blender_case(body, pose, handles), P.numpy(), others, length))
+    if blender:
+        for (key, (told, _), P, others, length), Q in zip(
+            asked, blender_places(blender, [one for _, one, *_ in asked]), strict=True
+        ):
+            off = np.linalg.norm(Q - P, axis=1) / length
+            reached = max((off[h["joint"]] for h in told["handles"]), default=0.0)
+            rows[*key, "Blender from rest"].append({"others": float(off[others].mean()), "handles": float(reached)})
     return _means(rows)
-
-
-def _natural(body: Body) -> Pose:
-    """The pose in which the body carries itself."""
-    anatomy = body.anatomy
-    rest, R = anatomy.T_rest[:, :3, :3], anatomy.R_neutral
-    local = np.empty_like(R)
-    for joint, parent in enumerate(anatomy.skeleton.parents):
-        above, still = (np.eye(3), rest[joint]) if parent < 0 else (R[parent], rest[parent].T @ rest[joint])
-        local[joint] = (above @ still).T @ R[joint]
-    return Pose(torch.zeros(3), matrix_to_quaternion(torch.from_numpy(local)).float())
-
-
-def fabrik(body: Body, pose: Pose, handles: Sequence[Handle], rounds: int = 12) -> Pose:
-    """FABRIK on the chain of each handle, from where it leaves the trunk."""
-    anatomy, skeleton = body.anatomy, body.anatomy.skeleton
-    world = motion_to_world(skeleton, Motion(pose[None], 30.0))[0]
-    G, P = world[:, :3, :3].copy(), world[:, :3, 3].copy()
-    fixed = set(anatomy.trunk)
-    for handle in handles:
-        joint = {**handle_joints(body)}.get(handle.name, 0)
-        chain = [joint]
-        while skeleton.parents[chain[-1]] >= 0 and chain[-1] not in fixed:
-            chain.append(skeleton.parents[chain[-1]])
-        chain = chain[::-1]
-        if len(chain) < 2:
-            continue
-        X, target, start = P[chain].copy(), np.array(handle.target), P[chain[0]].copy()
-        size = np.linalg.norm(np.diff(X, axis=0), axis=1)
-        for _ in range(rounds):
-            X[-1] = target
-            for i in range(len(X) - 2, -1, -1):
-                X[i] = X[i + 1] + (X[i] - X[i + 1]) * size[i] / max(np.linalg.norm(X[i] - X[i + 1]), 1e-9)
-            X[0] = start
-            for i in range(len(X) - 1):
-                X[i + 1] = X[i] + (X[i + 1] - X[i]) * size[i] / max(np.linalg.norm(X[i + 1] - X[i]), 1e-9)
-        turn = np.eye(3)
-        for i in range(len(chain) - 1):
-            bone = P[chain[i + 1]] - P[chain[i]]
-            turn = shortest_turns((turn @ bone)[None], (X[i + 1] - X[i])[None])[0] @ turn
-            G[chain[i]] = turn @ G[chain[i]]
-        _carry(skeleton.parents, chain, world, G)
-    return _from_world(body, pose, G)
-
-
-def _carry(parents: Sequence[int], chain: list[int], world: ndarray, G: ndarray) -> None:
-    """What hangs on a chain goes with it."""
-    for joint, parent in enumerate(parents):
-        if parent >= 0 and joint not in chain[:-1]:
-            G[joint] = G[parent] @ world[parent, :3, :3].T @ world[joint, :3, :3]
-
-
-def _from_world(body: Body, pose: Pose, G: ndarray) -> Pose:
-    rest = body.anatomy.T_rest[:, :3, :3]
-    local = np.empty_like(G)
-    for joint, parent in enumerate(body.anatomy.skeleton.parents):
-        above, still = (np.eye(3), rest[joint]) if parent < 0 else (G[parent], rest[parent].T @ rest[joint])
-        local[joint] = (above @ still).T @ G[joint]
-    return Pose(pose.root, matrix_to_quaternion(torch.from_numpy(local)).to(pose.rotations))
 
 
 def inbetweens(space: PoseSpace, every: Sequence[Case], gaps: Sequence[int]) -> dict:
     """Joint error of made frames against slerp and cubic curves."""
     rows = defaultdict(list)
     for case in every:
+        body = prepare(case.body.anatomy) if case.body.anatomy.asset.has_mesh else None
         length = case.body.anatomy.body_length
         for gap in gaps:
             span = min(len(case.motion) - 1, 48) // gap * gap
@@ -259,14 +243,18 @@ def inbetweens(space: PoseSpace, every: Sequence[Case], gaps: Sequence[int]) -> 
             made = {
                 "learned": inbetween(space, case.body, keys, fps=clip.fps),
                 "slerp": straight(keys, fps=clip.fps),
-                "cubic": _cubic(keys, clip.fps),
+                "cubic": cubic(keys, clip.fps),
             }
             group = "gaits" if ACTIONS[case.take.action].gait != "still" else "others"
             for name, motion in made.items():
                 Q = motion_to_world(case.body.anatomy.skeleton, motion)[..., :3, 3]
                 error = float(np.linalg.norm(Q - P, axis=-1).mean()) / length
                 turn = float(np.mean([degrees(a, b)[0, 0] for a, b in _pairs(case.body, motion, clip)]))
-                rows[case.split, f"{gap} frames", group, name].append({"joints": error, "degrees": turn})
+                row = {"joints": error, "degrees": turn}
+                if body is not None:
+                    row["violations"] = float((penalty(check(body, motion)) > 0).float().mean())
+                rows[case.split, f"{gap} frames", group, name].append(row)
+                rows[case.split, f"{gap} frames", "all", name].append(row)
     return _means(rows)
 
 
@@ -274,18 +262,6 @@ def _pairs(body: Body, a: Motion, b: Motion) -> Iterator[tuple[ndarray, ndarray]
     A, B = directions(body, a.pose), directions(body, b.pose)
     for i in range(0, len(A), 3):
         yield A[i : i + 1], B[i : i + 1]
-
-
-def _cubic(keys: dict[int, Pose], fps: float) -> Motion:
-    """Cubic curves through the keys' quaternions."""
-    order = sorted(keys)
-    q = torch.stack([keys[k].rotations for k in order]).double()
-    for i in range(1, len(q)):
-        q[i] = torch.where((q[i] * q[i - 1]).sum(-1, keepdim=True) < 0, -q[i], q[i])
-    at = np.arange(order[0], order[-1] + 1)
-    turns = torch.from_numpy(CubicSpline(order, q.numpy())(at)).float()
-    root = torch.from_numpy(CubicSpline(order, torch.stack([keys[k].root for k in order]).numpy())(at)).float()
-    return Motion(Pose(root, torch.nn.functional.normalize(turns, dim=-1)), fps)
 
 
 def clean_up(space: PoseSpace, every: Sequence[Case]) -> dict:
@@ -306,12 +282,30 @@ def clean_up(space: PoseSpace, every: Sequence[Case]) -> dict:
             rows[case.split, name].append(
                 {"degrees": float(np.mean(np.diag(degrees(truth, directions(body, motion.pose)))))}
             )
+        if body.anatomy.parts:
+            rows[case.split, "missing limb"].append(_made_up(space, body, clip))
     return _means(rows)
+
+
+def _made_up(space: PoseSpace, body: Body, clip: Motion) -> dict[str, float]:
+    """A limb that is not told, made up from the others, beside one that hangs as at rest [body lengths]."""
+    parts = body.anatomy.parts[0]
+    mine = list(parts.limb.joints)
+    P = motion_to_world(body.anatomy.skeleton, clip)[..., :3, 3]
+    hung = clip.pose.rotations.clone()
+    hung[:, mine] = natural_pose(body).rotations[mine]
+    made = project(space, body, clip, missing=[parts.name], lock=False)
+    row = {}
+    for name, motion in (("learned", made), ("hanging", Motion(Pose(clip.pose.root, hung), clip.fps))):
+        Q = motion_to_world(body.anatomy.skeleton, motion)[..., :3, 3]
+        here = [A[:, mine] - A[:, body.anatomy.pelvis][:, None] for A in (P[: len(Q)], Q)]
+        row[name] = float(np.linalg.norm(here[0] - here[1], axis=-1).mean()) / body.anatomy.body_length
+    return row
 
 
 def clips(space: PoseSpace, every: Sequence[Case]) -> dict:
     """Clips from words beside the artist's."""
-    rows = defaultdict(list)
+    rows, referee = defaultdict(list), open_referee()
     for case in every:
         take, body = case.take, case.body
         verb = inflect(ACTIONS[take.action].verbs[0])[1]
@@ -327,6 +321,11 @@ def clips(space: PoseSpace, every: Sequence[Case]) -> dict:
             "artist_to_rest": float(still.mean()), "seconds_per_clip": took,
             "speed": float(values[0, :, 49].mean()), "nearer_than_rest": float(gap.min(0).mean() < still.mean()),
         }  # fmt: skip
+        heard = name_action(referee, encode(body.anatomy, made))
+        if take.action in heard:
+            row["named"] = float(max(heard, key=lambda name: heard[name]) == take.action)
+            theirs = name_action(referee, take.motion)
+            row["true_named"] = float(max(theirs, key=lambda name: theirs[name]) == take.action)
         twins = alternation(body, made)
         if twins is not None and ACTIONS[take.action].gait in ("walk", "run"):
             row |= {"alternation": twins, "true_alternation": alternation(body, case.motion) or 0.0}
@@ -366,6 +365,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--cases", type=int, default=24)
     parser.add_argument("--only", nargs="*", default=["poses", "ik", "inbetweens", "clean_up", "clips"])
+    parser.add_argument("--vae", type=Path, help="made by benchmarks/parts/pose_vae.py")
+    parser.add_argument("--blender", type=Path, default=os.environ.get("JIGDOLL_BLENDER_PYTHON"))
     parser.add_argument("--json", type=Path)
     words = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -373,8 +374,8 @@ def main() -> None:
     space = open_space(words.weights)
     every = cases(words.corpus, 4 if words.quick else words.cases)
     work = {
-        "poses": lambda: poses(space, every, 20 if words.quick else 100),
-        "ik": lambda: ik(space, every, 1 if words.quick else 3),
+        "poses": lambda: poses(space, every, 20 if words.quick else 100, words.vae),
+        "ik": lambda: ik(space, every, 1 if words.quick else 3, words.blender),
         "inbetweens": lambda: inbetweens(space, every, (12,) if words.quick else (6, 12, 24)),
         "clean_up": lambda: clean_up(space, every),
         "clips": lambda: clips(space, every),

@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +41,7 @@ class Variant:
     """Whether the network is told what parts are like, beyond their kind."""
     words: bool = True
     faults: bool = True
-    config: NetConfig = NetConfig()
+    config: NetConfig = field(default_factory=NetConfig)
 
 
 VARIANTS = {
@@ -62,7 +62,7 @@ def source_of(source: str) -> str:
     """The group that a clip's source belongs to."""
     if source.startswith("jigdoll"):
         return "zoo"
-    return "mocap" if source.split(" ")[0] in ("cmu", "rocketbox") else "artists"
+    return "mocap" if source.split(" ", maxsplit=1)[0] in ("cmu", "rocketbox") else "artists"
 
 
 def seen(batch: Batch, variant: Variant) -> Batch:
