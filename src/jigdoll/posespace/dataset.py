@@ -2,15 +2,15 @@
 
     python -m jigdoll.posespace.dataset CORPUS CACHE [--creatures 400]
 
-writes three shards (characters, mocap, zoo) that are kept: a shard that is there is not made again. `CACHE/counts.json`
-counts clips, seconds, rigs and actions per source; `CACHE/clips_*.png` show a random hundred.
+writes three shards (characters, mocap, zoo) that are kept: a shard that is there is not made again. `CACHE/clips_*.png`
+show a random hundred; `python -m jigdoll.posespace.contents CACHE` counts what is in it.
 """
 
 import json
 import sys
 import warnings
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -164,7 +164,7 @@ def bare_asset(name: str, skeleton: Skeleton) -> RiggedAsset:
 
 
 def build_dataset(corpus: Path, cache: Path, *, creatures: int = 400) -> None:
-    """Write the shards that are not there yet, and the counts."""
+    """Write the shards that are not there yet, and sheets to look at."""
     cache.mkdir(parents=True, exist_ok=True)
     every = ("train", "near", "far")
     sources = {
@@ -176,8 +176,6 @@ def build_dataset(corpus: Path, cache: Path, *, creatures: int = 400) -> None:
         path = cache / f"{name}.npz"
         if not path.exists():
             save_clips(path, dataset_of(source()))
-    counts = count_clips(open_dataset(cache))
-    (cache / "counts.json").write_text(json.dumps(counts, indent=1))
     draw_some(open_dataset(cache), cache)
 
 
@@ -315,27 +313,6 @@ def spread_of(data: Dataset) -> tuple[Float[ndarray, "kinds channels"], Float[nd
             every = np.concatenate(rows[kind])
             mean[i], spread[i] = every.mean(0), np.maximum(every.std(0), LEAST_SPREAD)
     return mean, spread
-
-
-def count_clips(data: Dataset) -> dict:
-    """Clips, seconds, rigs and actions per source and kind of body."""
-    table: dict[str, dict] = {}
-    for name, key in (("source", lambda c: c.source.split(":")[0].split(" ")[0]), ("kind", lambda c: c.kind)):
-        groups: dict[str, list[Clip]] = defaultdict(list)
-        for clip in data.clips:
-            groups[f"{key(clip)} ({clip.split})"].append(clip)
-        table[name] = {
-            group: {
-                "clips": len(mine),
-                "seconds": round(sum((c.frames - 1) / c.fps for c in mine), 1),
-                "rigs": len({c.rig for c in mine}),
-                "loops": sum(c.loop for c in mine),
-                "licences": sorted({c.licence for c in mine}),
-                "actions": dict(Counter(c.action for c in mine).most_common()),
-            }
-            for group, mine in sorted(groups.items())
-        }
-    return table
 
 
 def main() -> None:

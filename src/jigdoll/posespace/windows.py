@@ -80,9 +80,8 @@ class Windows:
         for clip in data.clips:
             self.groups[clip.kind].append(clip)
         self.kinds = sorted(self.groups)
-        sizes = np.array([sum(share for share in _shares(self.groups[kind])[1]) for kind in self.kinds])
-        odds = np.sqrt(sizes) * [KIND_SHARE.get(kind, 1.0) for kind in self.kinds]
-        self.odds = odds / odds.sum()
+        shares = share_of_kinds(data)
+        self.odds = np.array([shares[kind] for kind in self.kinds])
         self.chances = {kind: _shares(self.groups[kind])[0] for kind in self.kinds}
 
     def draw(
@@ -147,6 +146,15 @@ class Windows:
         phrase = clip.texts[self.dice.choice(len(clip.texts), p=_text_odds(len(clip.texts)))] if vary else clip.texts[0]
         vector = self.vectors[phrase]
         return np.zeros_like(vector) if vary and self.dice.random() < 0.12 else vector
+
+
+def share_of_kinds(data: Dataset) -> dict[str, float]:
+    """How often windows of each kind of body are drawn."""
+    groups: dict[str, list[Clip]] = defaultdict(list)
+    for clip in data.clips:
+        groups[clip.kind].append(clip)
+    sizes = {kind: np.sqrt(sum(_shares(mine)[1])) * KIND_SHARE.get(kind, 1.0) for kind, mine in groups.items()}
+    return {kind: float(size / sum(sizes.values())) for kind, size in sizes.items()}
 
 
 def _text_odds(count: int) -> Float[ndarray, " texts"]:
