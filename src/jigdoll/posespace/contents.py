@@ -47,9 +47,9 @@ def page(data: Dataset) -> str:
     kinds = ", ".join(f"{kind} {share:g} times" for kind, share in KIND_SHARE.items())
     lines += [
         "",
-        "Within a kind of body rigs are drawn by the square root of their clips, kinds by the square root of their rigs'"
-        f" weights ({kinds} that; a creature's rig {ZOO_SHARE:g} times an artist's). Within a rig gaits come more often"
-        f" ({weighed}).",
+        "Within a kind of body rigs are drawn by the square root of their clips, kinds by the square root of their"
+        f" rigs' weights ({kinds} that; a creature's rig {ZOO_SHARE:g} times an artist's). Within a rig gaits come"
+        f" more often ({weighed}).",
         "",
         "Left out after looking at sheets, because the body is read as something else:"
         f" {', '.join(LEFT_OUT)}. Left out by rule: held poses, clips of fewer than five frames, broken roots, gaits"
