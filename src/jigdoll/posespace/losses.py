@@ -42,11 +42,12 @@ def denoising_loss(
     units: Units,
     weights: LossWeights,
     trust: Float[Tensor, " batch"] | None = None,
+    weight: Float[Tensor, " batch"] | None = None,
 ) -> tuple[Tensor, Float[Tensor, " batch"]]:
     """The loss, and per window the mean square error of the numbers.
 
     `trust` is how much the geometry of each window counts: under much noise an estimate is a mean of many poses, and
-    where its limbs point means little.
+    where its limbs point means little. `weight` is how much each window counts.
     """
     trust = torch.ones(len(estimate)) if trust is None else trust
     share = channel_weights(batch, weights)
@@ -67,7 +68,8 @@ def denoising_loss(
         moved = (places.ends - batch.places.ends).diff(dim=2).square().sum(-1)
         geometry = geometry + weights.motion * _mean(moved, there) / large
         geometry = geometry + weights.planted * _planted(batch, places, raw)
-    return (total + trust * geometry).mean(), plain.detach()
+    every = total + trust * geometry
+    return (every if weight is None else every * weight).mean(), plain.detach()
 
 
 def channel_weights(batch: Batch, weights: LossWeights) -> Float[Tensor, "batch parts channels"]:

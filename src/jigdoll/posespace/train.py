@@ -27,10 +27,12 @@ from jigdoll.posespace.losses import LossWeights, denoising_loss
 from jigdoll.posespace.model import NetConfig, PoseNet, clean_estimate, signal_and_noise
 from jigdoll.posespace.sheet import draw_sticks
 from jigdoll.posespace.space import PoseSpace
-from jigdoll.posespace.windows import Batch, Units, Windows
+from jigdoll.posespace.windows import Batch, Units, Windows, keyed
 
 SIZES = ((48, 14, 0.5), (24, 28, 0.2), (12, 48, 0.1), (1, 200, 0.2))
 """Frames of a window, windows of a batch, and how often such a batch is drawn."""
+KEYED = 5.0
+"""How much more a window between keys counts: it can be told finely, and its errors are small beside the others'."""
 CHECK_LEVELS = (0.05, 0.3, 0.6, 0.9, 0.98)
 SAVE_SECONDS, CHECK_SECONDS, SHEET_SECONDS = 120.0, 300.0, 1800.0
 
@@ -48,7 +50,7 @@ class TrainOptions:
     """The share of the hours over which the rate falls to nothing."""
     average: float = 0.9995
     """How slowly the averaged weights follow."""
-    given: float = 0.35
+    given: float = 0.4
     """Share of windows with known values, from the second half hour on."""
     seed: int = 0
 
@@ -106,8 +108,9 @@ def update(
     """One step of learning."""
     level = torch.rand(len(batch.clean), generator=generator).clamp(0.01, 0.995)
     estimate = estimate_of(run.net, batch, noised(batch, level, generator), level)
-    trust = signal_and_noise(level)[0].square()
-    loss, errors = denoising_loss(batch, estimate, units, weights, trust)
+    told = keyed(batch.known)
+    trust = torch.maximum(signal_and_noise(level)[0].square(), told)
+    loss, errors = denoising_loss(batch, estimate, units, weights, trust, 1 + KEYED * told)
     rate = rate_at(run.seconds, run.updates, options)
     for group in run.optimiser.param_groups:
         group["lr"] = rate

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
@@ -292,13 +292,13 @@ def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Ge
     handle = np.zeros((batch, parts, frames), bool)
     for i in np.flatnonzero(dice.random(batch) < share):
         way = dice.random()
-        if frames > PATCH and way < 0.35:  # keys
-            at = np.unique(np.concatenate([[0, frames - 1], dice.integers(0, frames, dice.integers(0, 4))]))
+        if frames > PATCH and way < 0.45:  # keys
+            at = draw_keys(frames, dice)
             turns[i][:, at] = extra[i][:, at] = True
-        elif frames > PATCH and way < 0.5:  # a beginning
+        elif frames > PATCH and way < 0.57:  # a beginning
             first = dice.integers(1, frames // 2)
             turns[i, :, :first] = extra[i, :, :first] = True
-        elif way < 0.65:  # some parts
+        elif way < 0.7:  # some parts
             some = dice.random(parts) < dice.uniform(0.2, 0.9)
             turns[i, some] = extra[i, some] = True
         else:  # handles
@@ -311,6 +311,24 @@ def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Ge
     return known_from(
         clean, places.ends, sticks, torch.from_numpy(turns), torch.from_numpy(extra), torch.from_numpy(handle)
     )
+
+
+def draw_keys(frames: int, dice: np.random.Generator) -> Int[ndarray, " keys"]:
+    """Frames of keys, the first and the last among them: about evenly spaced, or a few anywhere."""
+    if dice.random() < 0.7:
+        gap = int(dice.integers(2, 17))
+        inner = np.arange(int(dice.integers(1, gap + 1)), frames - 1, gap)
+        inner = inner + dice.integers(-1, 2, len(inner)) * (dice.random() < 0.5)
+    else:
+        inner = dice.integers(0, frames, dice.integers(0, 4))
+    return np.unique(np.concatenate([[0, frames - 1], inner.clip(0, frames - 1)]))
+
+
+def keyed(known: Known) -> Float[Tensor, " batch"]:
+    """1 for windows that are told by keys from their first frame to their last, 0 for others."""
+    told = known.marks[:, 0, :, 0]
+    ends, most = told[:, 0] * told[:, -1], told.mean(1) < 0.9
+    return ends * most * float(told.shape[1] > PATCH)
 
 
 def known_from(clean: Tensor, ends: Tensor, sticks: Sticks, turns: Tensor, extra: Tensor, handle: Tensor) -> Known:
