@@ -48,12 +48,18 @@ def inbetween(
     order = _ordered(keys)
     values = torch.from_numpy(to_array(body, plain)).float()
     count = values.shape[1]
-    at = [round((frame - order[0]) / fps * RATE) for frame in order]
-    at = [min(place, count - 1) for place in at]
+    at = [min(round((frame - order[0]) / fps * RATE), count - 1) for frame in order]
     clip = _filled(space, body, values, at, words, seed, variety)
-    made = to_motion(body, clip.numpy(), fps=fps, lock=False)
-    made = _as_long(made, len(plain))
-    return exact_at(made, plain, [frame - order[0] for frame in order])
+    made, base = (_as_long(to_motion(body, v.numpy(), fps=fps, lock=False), len(plain)) for v in (clip, values))
+    return exact_at(_moved(plain, base, made), plain, [frame - order[0] for frame in order])
+
+
+def _moved(motion: Motion, before: Motion, after: Motion) -> Motion:
+    """A motion changed as `after` differs from `before`: what neither of them holds stays as it is."""
+    change = quaternion_multiply(quaternion_inverse(before.pose.rotations), after.pose.rotations)
+    rotations = quaternion_multiply(motion.pose.rotations, change)
+    root = motion.pose.root + after.pose.root - before.pose.root
+    return Motion(Pose(root, rotations), motion.fps, motion.name)
 
 
 def _filled(
@@ -84,9 +90,11 @@ def _filled(
 
 
 def _held(values: Float[Tensor, "parts frames channels"], frames: Bool[Tensor, " frames"]) -> Given:
-    """These frames held: turns and ends; the root's way and height are held at them too."""
+    """These frames held: turns and ends; and the root's way, which goes straight from key to key."""
     marks = frames.expand(len(values), -1)
-    return Given(values, marks, marks.clone())
+    extra = marks.clone()
+    extra[0] = True
+    return Given(values, marks, extra)
 
 
 def exact_at(motion: Motion, truth: Motion, frames: Sequence[int]) -> Motion:
