@@ -31,7 +31,7 @@ from jigdoll.posespace.windows import Batch, Units, Windows, keyed
 
 SIZES = ((48, 14, 0.5), (24, 28, 0.2), (12, 48, 0.1), (1, 200, 0.2))
 """Frames of a window, windows of a batch, and how often such a batch is drawn."""
-KEYED = 5.0
+KEYED = 2.0
 """How much more a window between keys counts: it can be told finely, and its errors are small beside the others'."""
 CHECK_LEVELS = (0.05, 0.3, 0.6, 0.9, 0.98)
 SAVE_SECONDS, CHECK_SECONDS, SHEET_SECONDS = 120.0, 300.0, 1800.0
