@@ -35,9 +35,9 @@ from jigdoll.memory.segments import open_memory
 from jigdoll.posespace.draft import DraftOptions, draft_array
 from jigdoll.posespace.handles import Handle, handle_gaps, handle_joints, reach_handles
 from jigdoll.posespace.inbetween import inbetween, straight
-from jigdoll.posespace.network import sample_poses
+from jigdoll.posespace.network import NetworkPoseModel, sample_poses
 from jigdoll.posespace.plain import PlainPoseModel
-from jigdoll.posespace.project import project
+from jigdoll.posespace.project import project, score_motion
 from jigdoll.posespace.rigged import Body, body_of, to_motion, to_poses
 from jigdoll.posespace.solve import solve
 from jigdoll.posespace.space import PoseSpace
@@ -60,8 +60,8 @@ from parts.pose_vae import sample as vae_sample
 
 NEAR = 20.0
 """Poses so many degrees apart count as alike."""
-SHAKE = 0.04
-"""Noise of the clean-up test [body lengths]."""
+SHAKE = 0.27
+"""Noise of the clean-up test: about 4 % of the body's length at the end of a limb [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,16 +269,10 @@ def clean_up(space: PoseSpace, every: Sequence[Case]) -> dict:
     rows = defaultdict(list)
     for case in every:
         body, clip = case.body, Motion(case.motion.pose[:48], case.motion.fps)
-        generator = torch.Generator().manual_seed(0)
-        reach = 0.25 * body.anatomy.body_length
-        shake = SHAKE * body.anatomy.body_length / max(reach, 1e-6)
-        noise = torch.randn(*clip.pose.rotations.shape, generator=generator) * shake / 2
-        shaken = Motion(
-            Pose(clip.pose.root, torch.nn.functional.normalize(clip.pose.rotations + noise, dim=-1)), clip.fps
-        )
-        fixed = project(space, body, shaken, strength=0.3, lock=False)
+        noisy = shaken(clip, SHAKE)
+        fixed = project(space, body, noisy, strength=0.3, lock=False)
         truth = directions(body, clip.pose)
-        for name, motion in (("before", shaken), ("after", fixed)):
+        for name, motion in (("before", noisy), ("after", fixed)):
             rows[case.split, name].append(
                 {"degrees": float(np.mean(np.diag(degrees(truth, directions(body, motion.pose)))))}
             )
@@ -301,6 +295,37 @@ def _made_up(space: PoseSpace, body: Body, clip: Motion) -> dict[str, float]:
         here = [A[:, mine] - A[:, body.anatomy.pelvis][:, None] for A in (P[: len(Q)], Q)]
         row[name] = float(np.linalg.norm(here[0] - here[1], axis=-1).mean()) / body.anatomy.body_length
     return row
+
+
+def score(space: PoseSpace, every: Sequence[Case]) -> dict:
+    """How well the score tells true clips from shaken ones and true poses from random ones: area under the curve."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    model = NetworkPoseModel(space)
+    for case in every:
+        clip = Motion(case.motion.pose[:48], case.motion.fps)
+        for angle in (10, 25):
+            found[case.split, f"clips shaken by {angle} degrees"] += score_motion(
+                space, case.body, shaken(clip, np.radians(angle))
+            ).tolist()
+        found[case.split, "clips"] += score_motion(space, case.body, clip).tolist()
+        some = clip.pose[:: max(len(clip) // 6, 1)]
+        drawn = PlainPoseModel().sample(case.body.anatomy, count=len(some.root), seed=0)
+        found[case.split, "poses"] += model.score(case.body.anatomy, some).tolist()
+        found[case.split, "poses drawn from the limits"] += model.score(case.body.anatomy, drawn).tolist()
+    table = {}
+    for (split, name), values in found.items():
+        true = found[split, "clips" if name.startswith("clips") else "poses"]
+        gap = np.subtract.outer(np.array(values), np.array(true))
+        area = float((gap > 0).mean() + (gap == 0).mean() / 2)
+        table[f"{split} | {name}"] = {"median": round(float(np.median(values)), 4), "AUC": round(area, 3)}
+    return table
+
+
+def shaken(clip: Motion, angle: float) -> Motion:
+    """Every joint turned by about so much [rad] about a random axis, in every frame anew."""
+    noise = torch.randn(*clip.pose.rotations.shape, generator=torch.Generator().manual_seed(0))
+    turned = torch.nn.functional.normalize(clip.pose.rotations + noise * np.sin(angle / 2) / 1.7, dim=-1)
+    return Motion(Pose(clip.pose.root, turned), clip.fps)
 
 
 def clips(space: PoseSpace, every: Sequence[Case]) -> dict:
@@ -364,7 +389,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--cases", type=int, default=24)
-    parser.add_argument("--only", nargs="*", default=["poses", "ik", "inbetweens", "clean_up", "clips"])
+    parser.add_argument("--only", nargs="*", default=["poses", "ik", "inbetweens", "clean_up", "clips", "score"])
     parser.add_argument("--vae", type=Path, help="made by benchmarks/parts/pose_vae.py")
     parser.add_argument("--blender", type=Path, default=os.environ.get("JIGDOLL_BLENDER_PYTHON"))
     parser.add_argument("--json", type=Path)
@@ -379,6 +404,7 @@ def main() -> None:
         "inbetweens": lambda: inbetweens(space, every, (12,) if words.quick else (6, 12, 24)),
         "clean_up": lambda: clean_up(space, every),
         "clips": lambda: clips(space, every),
+        "score": lambda: score(space, every),
     }
     facts = {key: space.facts.get(key) for key in ("updates", "seconds")}
     table: dict = {"weights": facts | {"parameters": sum(p.numel() for p in space.net.parameters())}}
