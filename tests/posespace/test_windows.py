@@ -9,8 +9,9 @@ from jigdoll.posespace.dataset import Dataset
 from jigdoll.posespace.faults import resting
 from jigdoll.posespace.figure import stack_figures, stick_places
 from jigdoll.posespace.inbetween import inbetween, straight
+from jigdoll.posespace.layout import EXTRA
 from jigdoll.posespace.model import PoseNet
-from jigdoll.posespace.rigged import Body
+from jigdoll.posespace.rigged import Body, pose_array
 from jigdoll.posespace.space import PoseSpace
 from jigdoll.posespace.windows import (
     Units,
@@ -18,9 +19,11 @@ from jigdoll.posespace.windows import (
     draw_keys,
     keyed,
     known_from,
+    other_rest,
     reproportioned,
     share_of_kinds,
 )
+from jigdoll.types import Pose
 from jigdoll.zoo.gaits import reference_motion
 
 
@@ -74,3 +77,21 @@ def test_the_page_counts_every_clip_once_and_shares_add_up(data: Dataset, units:
     assert sum(int(row[2]) for row in rows) == len(data.clips)
     drawn = Windows(data, units, {text: np.zeros(192, np.float32) for clip in data.clips for text in clip.texts})
     assert np.allclose(drawn.odds, [shares[kind] for kind in drawn.kinds])
+
+
+def test_the_rest_that_is_told_is_the_rest_pose_and_varies_with_it(fox: Body, person: Body) -> None:
+    joints = len(fox.anatomy.skeleton)
+    still = Pose(torch.zeros(3), torch.tensor([1.0, 0, 0, 0]).expand(joints, 4))
+    sticks = stack_figures([fox.figure] * 8)
+    limbs = sticks.kinds[0] >= 3
+    true = pose_array(fox, still)[limbs, 0, : EXTRA.start]
+    assert torch.allclose(resting(sticks)[0, limbs, 0, : EXTRA.start], true, atol=1e-4)
+    assert not person.figure.rest.any()
+    dice = np.random.default_rng(1)
+    values = resting(sticks)
+    for _ in range(8):
+        values, sticks = other_rest(values, sticks, dice)
+    assert not torch.allclose(sticks.rest, stack_figures([fox.figure] * 8).rest)
+    assert torch.allclose(resting(sticks)[..., : EXTRA.start], values[..., : EXTRA.start], atol=1e-5)
+    own = stack_figures([fox.figure] * 8)
+    assert torch.allclose(stick_places(own, resting(own)).ends, stick_places(sticks, values).ends, atol=1e-4)

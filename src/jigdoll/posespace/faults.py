@@ -69,8 +69,9 @@ def corrected(
 
 
 def resting(sticks: Sticks) -> Float[Tensor, "batch parts 1 channels"]:
-    """The pose in which nothing is turned, as high as at rest."""
+    """The rest pose, as far as it tells anything; limbs of people hang, wings are spread."""
     still = torch.from_numpy(STILL).float().expand(*sticks.kinds.shape, 1, CHANNELS).clone()
+    still[:, :, 0, : EXTRA.start] += sticks.rest
     still[:, 0, :, EXTRA.start + 2] = 1.0
     return still
 

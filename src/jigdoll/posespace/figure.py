@@ -7,6 +7,7 @@ are in leg lengths, right limbs are mirrored, and bones point where they do when
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -39,9 +40,14 @@ STATIONS = 8
 CHANNELS = 6 * STATIONS + 4
 """Per part and frame: two columns of each station's turn; the trunk's root channels, or a limb's end and contact."""
 PART_FEATURES = 56
+REST_FEATURES = 6 * STATIONS
+"""Of a part: how its turns at rest differ from none."""
 BODY_FEATURES = len(BODY_KINDS) + 12
 MOST_PARTS = 24
 """A body with more parts is simplified: its last limbs stay relaxed."""
+NO_TURN = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+"""The two columns of no turn."""
+MIRROR = np.diag([-1.0, 1.0, 1.0])
 SHORT = 0.3
 """Columns of a turn shorter than this are taken as they are: an estimate between far turns has no direction."""
 
@@ -77,6 +83,26 @@ class Figure:
 
     def __len__(self) -> int:
         return len(self.kinds)
+
+    @cached_property
+    def rest(self) -> Float[ndarray, "parts rest_features"]:
+        """The turns of the parts at rest, as columns, less those of no turn.
+
+        An animal rests as it stands, and that tells how it carries its legs; the rest of people's limbs and of wings
+        (T, A, spread, folded) tells nothing and is left out.
+        """
+        rows = np.zeros((len(self), STATIONS, 6))
+        lead = len(self) - len(self.limbs)
+        for i, (limb, turns) in enumerate(zip(self.limbs, self.rests, strict=True), lead):
+            if self.kind == "person" or limb.kind == "wing":
+                continue
+            turns = np.where(self.mirrored[i], MIRROR @ turns @ MIRROR, turns)
+            last = np.eye(3)
+            for station in np.flatnonzero(self.has[i, :5]):
+                local = last.T @ turns[station]
+                rows[i, station] = np.concatenate([local[:, 0], local[:, 1]]) - NO_TURN
+                last = turns[station]
+        return rows.reshape(len(self), REST_FEATURES)
 
 
 def figure_of(anatomy: Anatomy) -> Figure:
@@ -273,6 +299,8 @@ class Sticks:
     hip: Float[Tensor, " batch"]
     rise: Float[Tensor, " batch"]
     features: Float[Tensor, "batch parts features"]
+    rest: Float[Tensor, "batch parts rest_features"]
+    """See `Figure.rest`."""
     body: Float[Tensor, "batch body_features"]
 
 
@@ -297,6 +325,7 @@ def stack_figures(figures: Sequence[Figure]) -> Sticks:
         hip=torch.tensor([f.hip for f in figures], dtype=torch.float32),
         rise=torch.tensor([f.rise for f in figures], dtype=torch.float32),
         features=padded([f.features for f in figures]),
+        rest=padded([f.rest for f in figures]),
         body=torch.from_numpy(np.stack([f.body for f in figures]).astype(np.float32)),
     )
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from jigdoll.posespace.figure import BODY_FEATURES, CHANNELS, KINDS, PART_FEATURES, Sticks
+from jigdoll.posespace.figure import BODY_FEATURES, CHANNELS, KINDS, PART_FEATURES, REST_FEATURES, Sticks
 
 PATCH = 2
 """Frames of a token."""
@@ -126,7 +126,7 @@ class PoseNet(nn.Module):
         self.config = config
         self.way_in = KindLinear(PATCH * (2 * CHANNELS + KNOWN), d)
         self.way_out = KindLinear(d, PATCH * CHANNELS)
-        self.part = nn.Sequential(nn.Linear(PART_FEATURES, d), nn.GELU(), nn.Linear(d, d))
+        self.part = nn.Sequential(nn.Linear(PART_FEATURES + REST_FEATURES, d), nn.GELU(), nn.Linear(d, d))
         self.body = nn.Sequential(nn.Linear(BODY_FEATURES, d), nn.GELU(), nn.Linear(d, d))
         self.level = nn.Sequential(nn.Linear(128, d), nn.GELU(), nn.Linear(d, d))
         self.text = nn.Linear(config.text, d)
@@ -151,7 +151,8 @@ class PoseNet(nn.Module):
         seen = torch.cat([alpha * noisy, known.values, known.marks], -1)
         tokens = frames // PATCH
         seen = seen.reshape(batch, parts, tokens, -1)
-        x = self.way_in(seen, sticks.kinds) + self.part(sticks.features).float()[:, :, None]
+        part = self.part(torch.cat([sticks.features, sticks.rest], -1)).float()
+        x = self.way_in(seen, sticks.kinds) + part[:, :, None]
         steer = self.level(level_waves(level)) + self.body(sticks.body)
         steer = steer + torch.where(text.abs().sum(-1, keepdim=True) > 0, self.text(text) * 4, self.no_text)
         if frames == PATCH:

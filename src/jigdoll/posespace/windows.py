@@ -21,7 +21,7 @@ from jigdoll.posespace.figure import (
     stack_figures,
     stick_places,
 )
-from jigdoll.posespace.layout import CONTACT, EXTRA, RATE
+from jigdoll.posespace.layout import CONTACT, EXTRA, RATE, STILL
 from jigdoll.posespace.model import KNOWN, PATCH, Known
 
 SPEED = (0.85, 1.2)
@@ -256,7 +256,8 @@ def other_rest(raw: Tensor, sticks: Sticks, dice: np.random.Generator) -> tuple[
     mine = torch.take_along_dim(angle, (sticks.kinds % 8)[..., None].expand(-1, -1, STATIONS), 1) * sticks.has
     c, s, o = mine.cos(), mine.sin(), torch.zeros_like(mine)
     Q = torch.stack([o + 1, o, o, o, c, -s, o, s, c], -1).unflatten(-1, (3, 3))
-    columns = raw[..., : 6 * STATIONS].unflatten(-1, (STATIONS, 2, 3))
+    still = sticks.rest[:, :, None] + torch.from_numpy(STILL[: 6 * STATIONS]).float()
+    columns = torch.cat([raw[..., : 6 * STATIONS], still], 2).unflatten(-1, (STATIONS, 2, 3))
     a, b = columns[..., 0, :], columns[..., 1, :]
     local = torch.stack([a, b, torch.linalg.cross(a, b)], -1)
     before = torch.cat([torch.eye(3).expand(*Q.shape[:2], 1, 3, 3), Q[:, :, :-1]], 2)
@@ -265,11 +266,13 @@ def other_rest(raw: Tensor, sticks: Sticks, dice: np.random.Generator) -> tuple[
     bones = (Q @ sticks.bones[..., None])[..., 0]
     features = sticks.features.clone()
     features[..., 20:44] = torch.nn.functional.normalize(bones, dim=-1, eps=1e-6).flatten(-2)
-    return torch.cat([turned, raw[..., EXTRA]], -1), replace(sticks, bones=bones, features=features)
+    rest = turned[:, :, -1] - torch.from_numpy(STILL[: 6 * STATIONS]).float()
+    varied = replace(sticks, bones=bones, features=features, rest=rest)
+    return torch.cat([turned[:, :, :-1], raw[..., EXTRA]], -1), varied
 
 
 def less_told(sticks: Sticks, dice: np.random.Generator) -> Sticks:
-    """Now and then the kind of body, the flesh or the size is not told, and a tail, neck or arm is not there."""
+    """Now and then the kind of body, flesh, rest or size is not told, and a tail, neck or arm is not there."""
     count = len(sticks.body)
     body, features, kinds = sticks.body.clone(), sticks.features.clone(), sticks.kinds.clone()
     quiet = torch.from_numpy(dice.random(count) < 0.35)
@@ -277,12 +280,14 @@ def less_told(sticks: Sticks, dice: np.random.Generator) -> Sticks:
     body[:, -1] += torch.from_numpy(dice.normal(0, 0.1, count).astype(np.float32))
     bare = torch.from_numpy(dice.random(count) < 0.3)
     features[..., 52:54] *= ~bare[:, None, None]
+    untold = torch.from_numpy(dice.random(count) < 0.15)
+    rest = sticks.rest * ~untold[:, None, None]
     gone = torch.from_numpy(dice.random((count, 8)) < 0.06)
     gone[:, [0, 3]] = False
     mine = torch.take_along_dim(gone, kinds % 8, 1) & (kinds >= 0)
     if bool((mine.sum(1) < (kinds >= 0).sum(1) - 1).all()):
         kinds[mine] = -1
-    return replace(sticks, body=body, features=features, kinds=kinds)
+    return replace(sticks, body=body, features=features, rest=rest, kinds=kinds)
 
 
 def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Generator, share: float) -> Known:
