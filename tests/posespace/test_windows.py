@@ -1,5 +1,7 @@
 """Windows for training: keys, what is told, bodies that are varied."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -86,7 +88,9 @@ def test_the_rest_that_is_told_is_the_rest_pose_and_varies_with_it(fox: Body, pe
     limbs = sticks.kinds[0] >= 3
     true = pose_array(fox, still)[limbs, 0, : EXTRA.start]
     assert torch.allclose(resting(sticks)[0, limbs, 0, : EXTRA.start], true, atol=1e-4)
-    assert not person.figure.rest.any()
+    people = stack_figures([person.figure])
+    hanging = resting(replace(people, rest=torch.zeros_like(people.rest)))
+    assert bool(people.rest.any()) and torch.equal(resting(people), hanging)
     dice = np.random.default_rng(1)
     values = resting(sticks)
     for _ in range(8):

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from jigdoll.posespace.figure import BODY_KINDS, CHANNELS, Places, Sticks, pelvis_heights, stick_places
+from jigdoll.posespace.figure import BODY_KINDS, CHANNELS, KINDS, Places, Sticks, pelvis_heights, stick_places
 from jigdoll.posespace.layout import EXTRA, STILL
 from jigdoll.rig.retarget.limb_motion import TRUNK
 
@@ -69,9 +69,10 @@ def corrected(
 
 
 def resting(sticks: Sticks) -> Float[Tensor, "batch parts 1 channels"]:
-    """The rest pose, as far as it tells anything; limbs of people hang, wings are spread."""
+    """The rest pose, but for limbs whose rest says little: those of people hang, wings are spread."""
     still = torch.from_numpy(STILL).float().expand(*sticks.kinds.shape, 1, CHANNELS).clone()
-    still[:, :, 0, : EXTRA.start] += sticks.rest
+    person = (sticks.body[:, BODY_KINDS.index("person")] > 0)[:, None]
+    still[:, :, 0, : EXTRA.start] += sticks.rest * ~(person | (sticks.kinds == KINDS.index("wing")))[..., None]
     still[:, 0, :, EXTRA.start + 2] = 1.0
     return still
 

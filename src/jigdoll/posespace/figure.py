@@ -86,16 +86,10 @@ class Figure:
 
     @cached_property
     def rest(self) -> Float[ndarray, "parts rest_features"]:
-        """The turns of the parts at rest, as columns, less those of no turn.
-
-        An animal rests as it stands, and that tells how it carries its legs; the rest of people's limbs and of wings
-        (T, A, spread, folded) tells nothing and is left out.
-        """
+        """The turns of the limbs at rest, as columns, less those of no turn: how a body carries itself, often."""
         rows = np.zeros((len(self), STATIONS, 6))
         lead = len(self) - len(self.limbs)
-        for i, (limb, turns) in enumerate(zip(self.limbs, self.rests, strict=True), lead):
-            if self.kind == "person" or limb.kind == "wing":
-                continue
+        for i, turns in enumerate(self.rests, lead):
             turns = np.where(self.mirrored[i], MIRROR @ turns @ MIRROR, turns)
             last = np.eye(3)
             for station in np.flatnonzero(self.has[i, :5]):

@@ -15,6 +15,7 @@ from jigdoll.posespace.faults import resting
 from jigdoll.posespace.figure import (
     BODY_KINDS,
     CHANNELS,
+    KINDS,
     STATIONS,
     Places,
     Sticks,
@@ -280,14 +281,29 @@ def less_told(sticks: Sticks, dice: np.random.Generator) -> Sticks:
     body[:, -1] += torch.from_numpy(dice.normal(0, 0.1, count).astype(np.float32))
     bare = torch.from_numpy(dice.random(count) < 0.3)
     features[..., 52:54] *= ~bare[:, None, None]
-    untold = torch.from_numpy(dice.random(count) < 0.15)
-    rest = sticks.rest * ~untold[:, None, None]
+    rest = _rest_told(sticks, dice)
     gone = torch.from_numpy(dice.random((count, 8)) < 0.06)
     gone[:, [0, 3]] = False
     mine = torch.take_along_dim(gone, kinds % 8, 1) & (kinds >= 0)
     if bool((mine.sum(1) < (kinds >= 0).sum(1) - 1).all()):
         kinds[mine] = -1
     return replace(sticks, body=body, features=features, rest=rest, kinds=kinds)
+
+
+def _rest_told(sticks: Sticks, dice: np.random.Generator) -> Float[Tensor, "batch parts rest_features"]:
+    """Rests as they are told: not at all now and then; people's arms often as in another T or A pose."""
+    count = len(sticks.body)
+    person = sticks.body[:, BODY_KINDS.index("person")] > 0
+    limit = torch.where(person, 0.4, 0.2)
+    luck = torch.from_numpy(dice.random(count))
+    angle = torch.from_numpy(dice.uniform(0.3, 1.7, count).astype(np.float32))
+    spread = torch.zeros(count, STATIONS, 6)
+    c, s, o = angle.cos() - 1, angle.sin(), torch.zeros(count)
+    spread[:, 1] = torch.stack([c, s, o, -s, c, o], -1)
+    other = person & (luck > 0.4) & (luck < 0.75)
+    arms = (sticks.kinds == KINDS.index("arm")) & other[:, None]
+    rest = torch.where(arms[..., None], spread.flatten(1)[:, None], sticks.rest)
+    return rest * (luck >= limit)[:, None, None]
 
 
 def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Generator, share: float) -> Known:
