@@ -33,6 +33,8 @@ SIZES = ((48, 14, 0.5), (24, 28, 0.2), (12, 48, 0.1), (1, 200, 0.2))
 """Frames of a window, windows of a batch, and how often such a batch is drawn."""
 KEYED = 2.0
 """How much more a window between keys counts: it can be told finely, and its errors are small beside the others'."""
+NOISY_KEYS = 0.3
+"""Windows between keys are noised by this share of the range, at its noisy end: elsewhere the noisy clip tells more."""
 CHECK_LEVELS = (0.05, 0.3, 0.6, 0.9, 0.98)
 SAVE_SECONDS, CHECK_SECONDS, SHEET_SECONDS = 120.0, 300.0, 1800.0
 
@@ -106,9 +108,10 @@ def update(
     weights: LossWeights = LossWeights(),
 ) -> dict[str, float]:
     """One step of learning."""
-    level = torch.rand(len(batch.clean), generator=generator).clamp(0.01, 0.995)
-    estimate = estimate_of(run.net, batch, noised(batch, level, generator), level)
     told = keyed(batch.known)
+    level = 1 - torch.rand(len(batch.clean), generator=generator) * (1 - told * (1 - NOISY_KEYS))
+    level = level.clamp(0.01, 0.995)
+    estimate = estimate_of(run.net, batch, noised(batch, level, generator), level)
     trust = torch.maximum(signal_and_noise(level)[0].square(), told)
     loss, errors = denoising_loss(batch, estimate, units, weights, trust, 1 + KEYED * told)
     rate = rate_at(run.seconds, run.updates, options)
