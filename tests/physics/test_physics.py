@@ -12,8 +12,9 @@ from jigdoll.kinematics import make_skeleton, rest_transforms
 from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, rotvec_to_quaternion
 from jigdoll.math.transforms import transform, translation
-from jigdoll.physics.bodies import Bodies, bodies_of, mesh_volume
+from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.gains import Gains, choose_gains
+from jigdoll.physics.weighing import mesh_volume
 from jigdoll.protocols import PhysicsEngine
 from jigdoll.types import Mesh, RiggedAsset, Weights
 

@@ -22,6 +22,8 @@ STANDING_RATE = 2.5
 """... those between the ground and the first body, which move all of it, ..."""
 ROOT_RATE = 2.5
 """... and the whole body."""
+SMALL_LEG = 0.25
+"""Bodies with shorter legs [m] swing faster, as pendulums do, and so does all that holds them."""
 EASED = 0.03
 """How long joints take from one rate to the other when a foot touches down [s]."""
 SPREAD = 1e-3
@@ -60,7 +62,8 @@ class Balancer:
             self.above[body, body] = True
         self.number = np.zeros(self.model.nbody, int)
         self.number[engine._body] = np.arange(count)
-        self.rate = np.full(count, JOINT_RATE)
+        self.quick = max(1.0, math.sqrt(SMALL_LEG / self.length))
+        self.rate = np.full(count, self.quick * JOINT_RATE)
         self.ease = min(1.0, dt / EASED)
         slope = STEEP * engine.gains.friction
         self.edges = np.array([[slope, 1.0, 0.0], [-slope, 1.0, 0.0], [0.0, 1.0, slope], [0.0, 1.0, -slope]])
@@ -111,8 +114,8 @@ class Balancer:
         out = np.zeros(self.model.nv)
         owners = np.unique(self.model.geom_bodyid[d.contact.geom].max(1)) if d.ncon else np.zeros(0, int)
         stands = self.above[self.number[owners]].any(0)
-        self.rate += self.ease * (np.where(stands, STANDING_RATE, JOINT_RATE) - self.rate)
-        rate, slow = 2 * math.pi * self.rate[1:, None], 2 * math.pi * ROOT_RATE
+        self.rate += self.ease * (self.quick * np.where(stands, STANDING_RATE, JOINT_RATE) - self.rate)
+        rate, slow = 2 * math.pi * self.rate[1:, None], 2 * math.pi * self.quick * ROOT_RATE
         joints = self.bends[k] + rate**2 * e._off(t.aims[k]) + 2 * rate * (t.rates[k] - d.qvel[e._v])
         out[e._v] = joints
         out[:3] = self.rush[k] + slow**2 * (t.place[k] - d.qpos[:3]) + 2 * slow * (self.pace[k] - d.qvel[:3])
