@@ -97,6 +97,14 @@ MORE: dict[str, tuple[str, ...]] = {
     Q + "fish_pack/Dolphin.glb": ("Swim",),
     Q + "easy_enemies_pack/Snake.glb": ("Snake_Walk",),
 }
+TWENTY: set[str] = {
+    *("Fox Run", "Husky Gallop", "horse-animations Kick", "Trex TRex_Run", "Triceratops Triceratops_Attack"),
+    *("Stegosaurus Stegosaurus_Jump", "bird-animations Walk", "Gastornis run", "fire_dragon fly"),
+    *("Spider Spider_Walk", "Ant walk", "beetle_bot headbutt", "gdbot walk", "RobotExpressive Punch"),
+    *("RobotExpressive Sitting", "Stan Punch", "Leela Jump", "KnightCharacter Death"),
+    *("mannequin_medium_movement Walking_A", "human-animations-a Dance Charleston"),
+}
+"""Clips of many kinds on which both engines are compared, and whose sheets are looked at."""
 console = Console()
 
 
@@ -119,6 +127,8 @@ class Options:
     """In an order of chance, the same every time: for runs that will not come to the end."""
     part: tuple[int, int] = (0, 1)
     """Every n-th clip from the i-th one on, as i n: for several processes, each with its own --json."""
+    twenty: bool = False
+    """Only the twenty clips on which both engines are compared."""
     only: str = ""
     """Only clips whose file or name holds this."""
     json: Path | None = None
@@ -227,10 +237,15 @@ def sheet(target: Path, asset: Any, done: Any) -> None:
     from jigdoll.formats.video import write_picture
     from jigdoll.render.draw import contact_sheet
     from jigdoll.render.sheets import overlay
+    from jigdoll.types import Motion, Pose
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    films = overlay(asset, done.reference, done.motion, size=(240, 200))
-    write_picture(target, contact_sheet(films[:: max(1, len(films) // 12)][:12].numpy(), 3))
+    picked = torch.linspace(0, len(done.motion) - 1, 12).round().long()
+    pair = [
+        Motion(Pose(clip.pose.root[picked], clip.pose.rotations[picked]), clip.fps)
+        for clip in (done.reference, done.motion)
+    ]
+    write_picture(target, contact_sheet(overlay(asset, *pair, size=(240, 200)).numpy(), 3))
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
@@ -291,6 +306,8 @@ def main(options: Options) -> None:
         options = replace(options, clips=2, iterations=2)
     done = {row["what"] for row in known}
     pairs = [pair for pair in chosen() if options.only in " ".join(pair)]
+    if options.twenty:
+        pairs = [pair for pair in pairs if f"{Path(pair[0]).stem} {pair[1]}" in TWENTY]
     if options.shuffle:
         random.Random(0).shuffle(pairs)
     first, step = options.part
