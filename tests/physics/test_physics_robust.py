@@ -275,13 +275,16 @@ def test_a_walk_without_its_travel_gets_it_back(human, bodies) -> None:
 
 
 def test_feet_that_slide_one_way_sit_down_and_do_not_walk(human, bodies) -> None:
-    """Both feet are drawn in, low, and lifted while they go ahead a little: once, not to and fro."""
-    time = torch.linspace(0, 1, 25, dtype=torch.float64)
+    """Both feet come down a little ahead and are then drawn in along the ground: once, not to and fro."""
+    lands, slides = torch.arange(5).double() / 4, torch.arange(1, 21).double() / 20
     feet = torch.zeros(25, 2, 3, dtype=torch.float64)
-    feet[..., 2] = -0.8 * bodies.length * (time - 0.15 * (time < 0.2))[:, None]
-    feet[..., 1] = 0.1 * bodies.length * (1 - 5 * time).clamp_min(0)[:, None]
+    feet[..., 2] = bodies.length * torch.cat([0.05 * lands, 0.05 - 0.8 * slides])[:, None]
+    feet[:5, :, 1] = 0.1 * bodies.length * (1 - lands)[:, None]
     soles = feet[:, :, None].expand(-1, -1, 4, -1)
     assert not bool(ground_velocity(Feet(feet, soles, 24.0, bodies.length)).any())
+    # The same feet lifted back ahead, and down again, do walk.
+    again = torch.cat([feet, feet.flip(0)[::4] + bodies.length * torch.tensor([0.0, 0.1, 0.0])])
+    assert bool(ground_velocity(Feet(again, again[:, :, None].expand(-1, -1, 4, -1), 24.0, bodies.length)).any())
 
 
 def test_a_body_that_rests_in_the_air_gets_a_seat_and_one_that_stands_or_jumps_does_not(human, bodies) -> None:
