@@ -3,8 +3,9 @@
     python benchmarks/physics.py [--quick] [--json FILE] [--sections speed bodies gradients clipping tracking broken]
 
 Times are CPU seconds (process time) within one process: compare within a run. `tracking` and `broken` without --quick
-take a minute or more per clip; `--assets DIR` adds real mocap. The file of --json is written after every row, and a row
-that it already holds is replaced: a table can be made in several runs.
+take up to a minute per clip; `--assets DIR` adds real mocap (its `motion/cmu` and `motion/deepmimic`). The file of
+--json is written after every row; a row of `tracking` that it already holds is not measured again, others are
+replaced: a table can be made in several runs.
 """
 
 import json as json_module
@@ -26,24 +27,26 @@ from jigdoll.formats.rest import motion_asset
 from jigdoll.formats.video import write_picture
 from jigdoll.judge import judge, svg
 from jigdoll.kinematics import make_skeleton, rest_transforms
+from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.math.transforms import translation
 from jigdoll.motion import resample
 from jigdoll.physics.bodies import Bodies, bodies_of
+from jigdoll.physics.engine_mujoco import MujocoEngine
 from jigdoll.physics.engine_newton import NewtonEngine
 from jigdoll.physics.gains import choose_gains
 from jigdoll.physics.optimise import Window, find_stable_step
+from jigdoll.physics.prepare import prepare
 from jigdoll.physics.reference import make_reference
 from jigdoll.physics.track import TrackConfig, track
 from jigdoll.render.draw import contact_sheet
 from jigdoll.render.sheets import overlay
 from jigdoll.rig.retarget import retarget
 from jigdoll.types import Mesh, Motion, Pose, RiggedAsset, Weights
-from jigdoll.zoo.gaits import reference_motion
+from jigdoll.zoo.gaits import actions, reference_motion
 
-GAITS = [
-    (name, action) for name in ("fox", "horse", "human", "ostrich", "t_rex", "spider") for action in ("walk", "run")
-]
+RUNNERS = ("fox", "horse", "human", "ostrich", "t_rex", "spider")
+"""Characters whose run is tracked besides the first gait of every character."""
 MOCAP = {"CMU walk": "cmu/02_01.bvh", "CMU run": "cmu/02_03.bvh", "CMU jump": "cmu/16_05.bvh"}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12"'
 LOOK = "<style>.grid{stroke:#ddd}.axis{stroke:#999}.tick{fill:#666}.curve{fill:none;stroke-width:2}</style>"
@@ -304,20 +307,26 @@ def clipping(quick: bool, iterations: int) -> list[dict[str, Any]]:
 
 
 def measured(section: str, asset: RiggedAsset, motion: Motion, name: str, iterations: int) -> dict[str, Any]:
-    """Track one clip and judge it before and after."""
+    """Track one clip as the verb does, by both paths, and judge it before and after."""
     start = time.process_time()
-    done = track(asset, motion, NewtonEngine, TrackConfig(iterations=iterations))
+    ready = prepare(asset)
+    motion = ready.clip(motion)
+    config = ready.config(TrackConfig(iterations=iterations), motion)
+    done = track(ready.asset, motion, NewtonEngine, config, bodies=ready.bodies, make_robust=MujocoEngine)
     row: dict[str, Any] = {"what": name, "error": done.error, "cpu": time.process_time() - start}
-    row |= {"first_loss": done.losses[0], "best_loss": min(done.losses), "iterations": iterations}
+    row |= {"path": done.path, "errors": {path: found if found < 1e6 else None for path, found in done.errors.items()}}
+    weight = done.bodies.total_mass * GRAVITY
+    row |= {"hand": float(done.hand.norm(dim=1).mean()) / weight, "fell": done.fell, "iterations": iterations}
+    row |= {"help": float(done.help.norm(dim=1).mean()) / (weight * done.bodies.leg_length), "ground": config.ground}
     if FILMS is not None:
         picked = torch.linspace(0, len(done.motion) - 1, 9).round().long()
         pair = [
             Motion(Pose(c.pose.root[picked], c.pose.rotations[picked]), c.fps) for c in (done.reference, done.motion)
         ]
-        frames = overlay(asset, *pair, size=(240, 200))
+        frames = overlay(ready.asset, *pair, size=(240, 200))
         write_picture(FILMS / f"{name.replace(' ', '_')}.png", contact_sheet(frames.numpy(), 3))
     for word, clip in (("before", motion), ("after", done.motion)):
-        seen = judge(asset, clip, bodies=done.bodies)
+        seen = judge(ready.asset, clip, bodies=done.bodies)
         row[word] = {
             "skate": seen.skate_ratio,
             "penetration": seen.penetration,
@@ -329,40 +338,52 @@ def measured(section: str, asset: RiggedAsset, motion: Motion, name: str, iterat
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
-    table = Table("clip", "error", "fell", "skate", "penetration", "float", "root force", "CPU s", title=title)
+    columns = ("clip", "error", "gradients", "robust", "kept", "hand", "fell", "skate", "penetration", "float")
+    table = Table(*columns, "root force", "CPU s", title=title)
     for r in rows:
         pairs = [
             f"{100 * r['before'][key]:.1f} > {100 * r['after'][key]:.1f} %"
             for key in ("skate", "penetration", "floating", "root_force")
         ]
-        fell = "yes" if r["after"]["fell"] else "no"
-        table.add_row(r["what"], f"{100 * r['error']:.1f} %", fell, *pairs, f"{r['cpu']:.0f}")
+        found = [r["errors"].get(path) for path in ("gradients", "robust")]
+        ways = ["-" if error is None else f"{100 * error:.1f} %" for error in found]
+        fell = "yes" if r["fell"] else "no"
+        cells = (f"{100 * r['error']:.1f} %", *ways, r["path"], f"{r['hand']:.2f}", fell, *pairs, f"{r['cpu']:.0f}")
+        table.add_row(r["what"], *cells)
     console.print(table)
 
 
 def tracking(quick: bool, iterations: int, assets: Path | None, only: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Clips of the zoo and mocap."""
+    """The first gait of all characters of the zoo, six runs, and mocap on the human."""
     rows = []
+    known = json_module.loads(KEPT.read_text()).get("tracking", []) if KEPT is not None and KEPT.exists() else []
+    done = {row["what"]: row for row in known}
+
+    def add(asset: RiggedAsset, motion: Motion, name: str, steps: int) -> None:
+        rows.append(done[name] if name in done else measured("tracking", asset, motion, name, steps))
 
     def chosen(name: str) -> bool:
         return not only or any(word in name for word in only)
 
-    for name, action in GAITS[:1] if quick else GAITS:
+    gaits = [(name, None) for name in zoo.SPECIES] + [(name, "run") for name in RUNNERS]
+    for name, action in gaits[:1] if quick else gaits:
+        asset = zoo.make(name)
+        action = action or actions(asset)[0]
         if chosen(f"{name} {action}"):
-            asset = zoo.make(name)
             motion = reference_motion(asset, action, seconds=0.25 if quick else 1.0, fps=24.0)
-            rows.append(measured("tracking", asset, motion, f"{name} {action}", 4 if quick else iterations))
+            add(asset, motion, f"{name} {action}", 4 if quick else iterations)
     if assets is not None:
         human = zoo.make("human")
-        files = {**MOCAP, "DeepMimic walk": "deepmimic/humanoid3d_walk.txt"}
-        for name, path in files.items():
-            if chosen(name):
+        more = sorted((assets / "motion" / "deepmimic").glob("humanoid3d_*.txt"))
+        deep = {f"DeepMimic {path.stem.removeprefix('humanoid3d_')}": f"deepmimic/{path.name}" for path in more}
+        for name, path in {**MOCAP, **deep}.items():
+            if chosen(name) and (assets / "motion" / path).exists():
                 skeleton, motion = load_motion(assets / "motion" / path)
                 first = int(name.startswith("CMU"))  # these begin with a T-pose for calibration, one frame long
                 pose = retarget(motion, motion_asset(motion.name, skeleton, {}), human).pose
                 motion = resample(Motion(Pose(pose.root[first:], pose.rotations[first:]), motion.fps, name), 24.0)
                 part = Pose(motion.pose.root[:49], motion.pose.rotations[:49])
-                rows.append(measured("tracking", human, Motion(part, 24.0, name), name, iterations))
+                add(human, Motion(part, 24.0, name), name, iterations)
     show("Tracking", rows)
     return rows
 

@@ -30,6 +30,8 @@ AGREEMENT = 0.8
 LIKENESS, SWEEP = 0.4, 0.08
 """How well heights and velocities of feet that step go together, at least (a correlation), and how far such feet sweep
 the ground [body lengths]."""
+TO_AND_FRO = 0.3
+"""Feet that walk on the spot go ahead as far as back, at least by this share; the feet of one who sits down do not."""
 STILL = 0.3
 """A foot stands while it is slower than this over the ground [body lengths / s], slow walkers' feet while they are
 slower than `SLOW` of their own fast steps ..."""
@@ -92,7 +94,9 @@ def ground_velocity(feet: Feet) -> Float[Tensor, "2"]:
     agreed = float((slides @ mean).sum() / speed / slides.norm(dim=-1).sum().clamp_min(1e-12)) if speed else 0.0
     if speed > LEAST_SPEED * feet.length and agreed > AGREEMENT:
         steps_ahead = float((_higher_ahead(feet) @ -mean).mean()) / speed
-        return mean if steps_ahead > 0.75 * LIKENESS else zero
+        along = steps @ mean
+        returns = float(-along.clamp(max=0).sum()) > TO_AND_FRO * float(along.clamp_min(0).sum())
+        return mean if returns and steps_ahead > 0.75 * LIKENESS else zero
     return _shuffled_ground(feet)
 
 

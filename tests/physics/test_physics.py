@@ -12,8 +12,9 @@ from jigdoll.kinematics import make_skeleton, rest_transforms
 from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, rotvec_to_quaternion
 from jigdoll.math.transforms import transform, translation
-from jigdoll.physics.bodies import Bodies, bodies_of, mesh_volume
+from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.gains import Gains, choose_gains
+from jigdoll.physics.weighing import mesh_volume
 from jigdoll.protocols import PhysicsEngine
 from jigdoll.types import Mesh, RiggedAsset, Weights
 
@@ -123,6 +124,21 @@ def test_a_character_has_few_bodies_the_same_on_both_sides_and_feet_on_the_groun
     assert float(bodies.mass.min()) >= 0.0099 * bodies.total_mass * 0.9
     principal = torch.linalg.eigvalsh(bodies.inertia)
     assert bool((principal[:, 0] >= 0.249 * principal[:, 2]).all())
+
+
+@pytest.mark.parametrize("name", ["fox", "human", "spider", "t_rex"])
+def test_however_a_foot_is_turned_its_lowest_skin_is_near_one_of_its_contacts(name):
+    asset = zoo.make(name)
+    bodies = bodies_of(asset)
+    merged = asset.weights.dense(len(asset.skeleton)).double()
+    owners = torch.tensor(bodies.carriers)[merged.argmax(1)]
+    generator = torch.Generator().manual_seed(0)
+    turns = quaternion_to_matrix(rotvec_to_quaternion(3 * torch.randn(200, 3, generator=generator).double()))
+    for body in {body for foot in bodies.feet for body in foot}:
+        T = places(bodies)[body]
+        skin = (asset.mesh.vertices[owners == body].double() - T[:3, 3]) @ T[:3, :3]
+        gaps = (bodies.contacts[body] @ turns.mT)[..., 1].amin(1) - (skin @ turns.mT)[..., 1].amin(1)
+        assert float(gaps.quantile(0.95)) < 0.12 * float((skin.amax(0) - skin.amin(0)).norm())
 
 
 def test_a_body_without_legs_is_refused_with_what_to_do():

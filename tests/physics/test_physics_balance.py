@@ -11,6 +11,7 @@ from jigdoll import zoo
 from jigdoll.errors import RepairWarning
 from jigdoll.kinematics import rest_pose
 from jigdoll.math import GRAVITY
+from jigdoll.physics.balance import _cross
 from jigdoll.physics.bodies import bodies_of
 from jigdoll.physics.config import TrackConfig
 from jigdoll.physics.gains import choose_gains, ideal_gains
@@ -97,6 +98,13 @@ def test_what_lies_outside_the_friction_cone_is_the_way_to_its_nearest_point():
 
 
 # Joints that know their contacts.
+
+
+def test_the_quick_cross_product_is_numpys():
+    generator = np.random.default_rng(0)
+    for shapes in (((3,), (3,)), ((5, 1, 3), (5, 4, 3)), ((7, 3), (3,))):
+        a, b = (generator.normal(size=shape) for shape in shapes)
+        np.testing.assert_array_equal(_cross(a, b), np.cross(a, b))
 
 
 def test_a_body_that_stands_is_carried_by_the_ground_alone(fox, bodies):

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from jigdoll import zoo
+from jigdoll.contacts import Feet, ground_velocity
 from jigdoll.kinematics import forward, rest_pose
 from jigdoll.math import GRAVITY
 from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, rotvec_to_quaternion
@@ -16,7 +17,7 @@ from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.chair import find_chair
 from jigdoll.physics.config import TrackConfig
 from jigdoll.physics.gains import choose_gains, ideal_gains
-from jigdoll.physics.optimise import Window
+from jigdoll.physics.optimise import Window, find_stable_step
 from jigdoll.physics.prepare import prepare, running_ground
 from jigdoll.physics.reference import Reference, make_reference, nearest_rigid, twists, with_angles
 from jigdoll.physics.robust import NEAR, make_plan, perform_clip
@@ -128,6 +129,58 @@ def test_random_bodies_with_random_targets_stay_finite_bounded_and_the_same(
     assert float(kinetic(bodies, ends[0]).max()) < 20 * float(asked + bodies.total_mass * GRAVITY * height)
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("count", [6, 40])
+def test_rings_that_were_cut_stay_finite_bounded_and_nearly_closed(count: int, seed: int) -> None:
+    """A loop of links (a chain, a strap, a linkage), cut at one joint: its ends are held together by the clip alone."""
+    from jigdoll.physics.engine_mujoco import MujocoEngine
+
+    bodies, side = random_bodies(count, seed), 2 * math.pi / count
+    turn = rotvec_to_quaternion(torch.tensor([0.0, 0.0, side], dtype=torch.float64))
+    T = transform(quaternion_to_matrix(turn), torch.tensor([0.1, 0.0, 0.0], dtype=torch.float64)).repeat(count, 1, 1)
+    T[0] = transform(torch.eye(3, dtype=torch.float64), torch.tensor([0.0, 2.0, 0.0], dtype=torch.float64))
+    half = torch.tensor([0.05, 0.01, 0.01], dtype=torch.float64).expand(count, 3)
+    squares = half.square()
+    inertia = torch.diag_embed(bodies.mass[:, None] / 3 * (squares.sum(1, keepdim=True) - squares))
+    ring = replace(bodies, parents=tuple(range(-1, count - 1)), T_parent_body=T, half=half, inertia=inertia)
+    ring.T_body_box[:, :3, 3] = torch.tensor([0.05, 0.0, 0.0], dtype=torch.float64)
+    still = tree(ring, torch.eye(3, dtype=torch.float64).expand(9, count, 3, 3))
+    end = still[0, -1] @ torch.tensor([0.1, 0.0, 0.0, 1.0], dtype=torch.float64)
+    torch.testing.assert_close(end[:3], still[0, 0, :3, 3], atol=1e-9, rtol=0)  # it is a ring
+    eye = torch.eye(3, dtype=torch.float64).expand(count, 3, 3)
+    none = torch.zeros(9, count, 3, dtype=torch.float64)
+    clip = with_angles(ring, Reference(24.0, still, eye, none, twists(ring, still, 24.0), ring.limits, 0.0))
+    plan = replace(make_plan(ring, clip, ground=False, friction=1.0), upright=5.0)
+    ends = [MujocoEngine(ring, ideal_gains(ring, 1 / 480), gravity=False).perform(plan).rows for _ in range(2)]
+    assert len(ends[0]) == len(clip) and torch.equal(*ends) and bool(torch.isfinite(ends[0]).all())
+    R = quaternion_to_matrix(ends[0][:, -1, 3:7])
+    tip = ends[0][:, -1, :3] + R @ torch.tensor([0.1, 0.0, 0.0], dtype=torch.float64)
+    assert float((tip - ends[0][:, 0, :3]).norm(dim=-1).max()) < 0.02 * 0.1 * count
+    assert float(kinetic(ring, ends[0]).max()) < 1e-3 * ring.total_mass
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("count", [3, 16])
+def test_random_targets_stay_finite_bounded_and_the_same_in_the_differentiable_engine(count: int, seed: int) -> None:
+    from jigdoll.physics.engine_newton import NewtonEngine
+
+    bodies = random_bodies(count, seed)
+    clip = random_clip(bodies, seed, frames=9, swing=0.5)
+    config = TrackConfig(ground=False)
+    gains, substeps = find_stable_step(clip, bodies, config, NewtonEngine)
+
+    def rolled() -> torch.Tensor:
+        window = Window(clip, bodies, gains, substeps, config, NewtonEngine)
+        with torch.no_grad():
+            return torch.stack([window.engine.rows(s) for s in window.rollout(window.start, window.base)])
+
+    rows = rolled()
+    assert bool(torch.isfinite(rows).all()) and torch.equal(rows, rolled())
+    T = clip.T_world_body
+    wished = torch.cat([T[..., :3, 3], matrix_to_quaternion(T[..., :3, :3]), clip.twists], -1)
+    assert float(kinetic(bodies, rows).max()) < 20 * float(kinetic(bodies, wished).max())
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("count", [3, 16])
 def test_a_pose_held_in_the_air_never_explodes_in_the_differentiable_engine(count: int, seed: int) -> None:
@@ -219,6 +272,19 @@ def test_a_walk_without_its_travel_gets_it_back(human, bodies) -> None:
     assert not bool(running_ground(bodies, human.skeleton, walk).any())
     ground = running_ground(bodies, human.skeleton, spot)
     torch.testing.assert_close(-ground.float(), speed, atol=0.08 * float(speed.norm()), rtol=0)
+
+
+def test_feet_that_slide_one_way_sit_down_and_do_not_walk(human, bodies) -> None:
+    """Both feet come down a little ahead and are then drawn in along the ground: once, not to and fro."""
+    lands, slides = torch.arange(5).double() / 4, torch.arange(1, 21).double() / 20
+    feet = torch.zeros(25, 2, 3, dtype=torch.float64)
+    feet[..., 2] = bodies.length * torch.cat([0.05 * lands, 0.05 - 0.8 * slides])[:, None]
+    feet[:5, :, 1] = 0.1 * bodies.length * (1 - lands)[:, None]
+    soles = feet[:, :, None].expand(-1, -1, 4, -1)
+    assert not bool(ground_velocity(Feet(feet, soles, 24.0, bodies.length)).any())
+    # The same feet lifted back ahead, and down again, do walk.
+    again = torch.cat([feet, feet.flip(0)[::4] + bodies.length * torch.tensor([0.0, 0.1, 0.0])])
+    assert bool(ground_velocity(Feet(again, again[:, :, None].expand(-1, -1, 4, -1), 24.0, bodies.length)).any())
 
 
 def test_a_body_that_rests_in_the_air_gets_a_seat_and_one_that_stands_or_jumps_does_not(human, bodies) -> None:

@@ -128,9 +128,10 @@ def track(
         for path in (video, html):
             if path is not None:
                 answer.wrote(path)
-    if not error <= FAR:
+    if done.fell or not error <= FAR:
+        why = "it falls" if done.fell else f"it is {100 * error:.0f} % of its length off"
         raise JigdollError(
-            f"{written}: the simulated body does not do the clip, it is {100 * error:.0f} % of its length off; try "
+            f"{written}: the simulated body does not do the clip, {why}; try "
             "more --iterations or --substeps, a stronger --upright, --no-ground for what swims, or another clip"
         )
 
@@ -194,7 +195,8 @@ def _facts(done: "Tracked", verdict: "Verdict", error: float) -> dict[str, Any]:
     from jigdoll.math import GRAVITY
 
     facts: dict[str, Any] = {"error": error, "bodies": len(done.bodies), "mass": done.bodies.total_mass}
-    facts |= {"path": done.path, "hand": float(done.hand.norm(dim=1).mean()) / (done.bodies.total_mass * GRAVITY)}
+    facts |= {"path": done.path, "fell": done.fell}
+    facts |= {"hand": float(done.hand.norm(dim=1).mean()) / (done.bodies.total_mass * GRAVITY)}
     facts |= {"notes": list(done.notes)}
     for word, seen in (("before", verdict.reference), ("after", verdict)):
         facts[word] = {key: getattr(seen, key) for key in ("skate_ratio", "penetration", "floating", "angle_jerk")}

@@ -10,21 +10,12 @@ from torch import Tensor
 
 from jigdoll.errors import RigError
 from jigdoll.math.transforms import apply, rigid_inverse, transform
+from jigdoll.physics.weighing import DENSITY, inertias, masses, repairs
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.types import Limb, RiggedAsset, Skeleton
 
-DENSITY = 1000.0
-"""Of flesh [kg/m^3]."""
 LEAST_SHARE = 0.003
 """Leaf bones with less of the volume than this are carried by their parents, unless they stand on the ground."""
-LEAST_MASS = 0.01
-"""No body is lighter than this share of the whole: an explicit integrator pays for light parts with tiny steps."""
-MOST_END = 0.15
-"""No end of the body (a head, a hand with its weapon) is heavier than this share of the whole."""
-FEW = 5
-"""With fewer bodies than this, all of them count as the trunk."""
-LEAST_ROUND = 0.25
-"""No principal inertia is smaller than this share of the body's largest one, for the same reason."""
 THIN = 0.004
 """Least half extent of a cuboid, as a share of the character's size."""
 LEG_PARTS = 3
@@ -56,15 +47,17 @@ class Bodies:
     """The cuboid's centre, which is the centre of mass, and its axes [m]."""
     half: Float[Tensor, "bodies 3"]
     """Half extents of the cuboid [m]."""
-    contacts: Float[Tensor, "bodies 8 3"]
-    """Points that meet the ground, in the bodies' frames [m]: skin at the rim of a foot's sole, skin towards the
-    cuboid's corners elsewhere."""
+    contacts: Float[Tensor, "bodies points 3"]
+    """Points that meet the ground, in the bodies' frames [m]: skin at the rim of a foot's sole and around its top, skin
+    towards the cuboid's corners and sides elsewhere."""
     feet: tuple[tuple[int, ...], ...]
     """Per leg, the bodies that stand on the ground."""
     length: float
     """The character's size: the larger of its height and its length from nose to tail at rest [m]."""
     leg_length: float
     """From hip to planted toe at rest, or a half of the body's height without legs [m]."""
+    repairs: tuple[str, ...] = ()
+    """What was done to the flesh so that an integrator can hold it, in plain words."""
 
     def __len__(self) -> int:
         return len(self.joints)
@@ -80,7 +73,7 @@ class Bodies:
         return _corners(self.T_body_box, self.half)
 
     @property
-    def crowds(self) -> Float[Tensor, "bodies 8"]:
+    def crowds(self) -> Float[Tensor, "bodies points"]:
         """How many contacts of its body are about where each one is, itself included: they share one stiffness."""
         near = torch.cdist(self.contacts, self.contacts) < 0.008 * self.length
         return near.sum(-1).to(self.contacts.dtype)
@@ -134,12 +127,6 @@ def make_bodies(
     own = frozenset(j for j, name in enumerate(skeleton.names) if any(word.lower() in name.lower() for word in keep))
     carriers = _merge(anatomy, fitter, most=most, own=own)
     return _assemble(anatomy, fitter, carriers, density=density)
-
-
-def mesh_volume(asset: RiggedAsset) -> float:
-    """The volume that the surface encloses [m^3]: a sixth of the sum of the faces' triple products."""
-    a, b, c = asset.mesh.vertices.double()[asset.mesh.faces.long()].unbind(1)
-    return abs(float((torch.linalg.cross(a, b) * c).sum())) / 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +280,8 @@ def _assemble(anatomy: Anatomy, fitter: _Fitter, carriers: list[int], *, density
     boxes, halves = zip(*(fitter.fit(joint, owners) for joint in joints), strict=True)
     half, T_world_box = torch.stack(halves), torch.stack(boxes)
     parents = [-1 if i == 0 else body[carriers[skeleton.parents[j]]] for i, j in enumerate(joints)]
-    mass = _masses(anatomy.asset, half, parents, density=density)
+    mass, plain = masses(anatomy.asset, half, parents, density=density)
+    names = tuple(skeleton.names[j] for j in joints)
     T_body = T[joints]
     T_body_box = rigid_inverse(T_body) @ T_world_box
     above = T_body[[max(p, 0) for p in parents]]
@@ -302,7 +290,7 @@ def _assemble(anatomy: Anatomy, fitter: _Fitter, carriers: list[int], *, density
     feet = tuple(tuple(dict.fromkeys(body[carriers[j]] for j in leg if j in fitter.low)) for leg in legs)
     feet = tuple(foot or (body[carriers[leg[-1]]],) for foot, leg in zip(feet, legs, strict=True))
     return Bodies(
-        names=tuple(skeleton.names[j] for j in joints),
+        names=names,
         joints=tuple(joints),
         parents=tuple(parents),
         carriers=tuple(body[c] for c in carriers),
@@ -310,13 +298,14 @@ def _assemble(anatomy: Anatomy, fitter: _Fitter, carriers: list[int], *, density
         axes=skeleton.axes[joints].double(),
         limits=skeleton.limits[joints].double(),
         mass=mass,
-        inertia=_inertias(mass, half, T_body_box[:, :3, :3]),
+        inertia=inertias(mass, half, T_body_box[:, :3, :3]),
         T_body_box=T_body_box,
         half=half,
         contacts=_contacts(fitter, owners, joints, T_body_box, half, {j for foot in feet for j in foot}),
         feet=feet,
         length=anatomy.body_length,
         leg_length=anatomy.leg_length,
+        repairs=repairs(names, len(skeleton), mass, plain, half),
     )
 
 
@@ -332,13 +321,18 @@ def _contacts(
     T_body_box: Float[Tensor, "bodies 4 4"],
     half: Float[Tensor, "bodies 3"],
     feet: set[int],
-) -> Float[Tensor, "bodies 8 3"]:
-    """The skin's outermost points: downwards to eight sides on a foot, towards the cuboid's corners elsewhere."""
-    points = _corners(T_body_box, half)
+) -> Float[Tensor, "bodies points 3"]:
+    """The skin's outermost points: downwards to eight sides and around the top on a foot, which may come to stand on
+    its toes or fold under; towards the cuboid's corners and four of its sides elsewhere."""
+    signs = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 3)
+    sides = torch.tensor([(0.0, y, z) for y, z in ((1, 0), (-1, 0), (0, 1), (0, -1))], dtype=torch.float64)
+    diagonal = torch.cat([signs, sides])
     # Along the sole's rim, and further up at toe and heel, which roll over the ground.
     rim = [(x, -1.2, z) for x in (-0.6, 0.6) for z in (-0.8, 0.8)] + [(-1.0, -1.0, 0.0), (1.0, -1.0, 0.0)]
-    down = torch.tensor([*rim, (0.0, -0.35, 1.0), (0.0, -0.35, -1.0)], dtype=torch.float64)
-    diagonal = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 3)
+    top = [(0.0, 1.0, 1.0), (0.0, 1.0, -1.0), (-1.0, 1.0, 0.0), (1.0, 1.0, 0.0)]
+    down = torch.tensor([*rim, (0.0, -0.35, 1.0), (0.0, -0.35, -1.0), *top], dtype=torch.float64)
+    corners = _corners(T_body_box, half)
+    points = torch.cat([corners, apply(T_body_box, half[:, None] * sides)], 1)
     for body, joint in enumerate(joints):
         skin = fitter.vertices[owners == joint]
         if len(skin) >= 4:
@@ -346,37 +340,3 @@ def _contacts(
             ways = down if body in feet else diagonal @ R_world_box.T
             points[body] = apply(rigid_inverse(fitter.T_world_joint[joint]), skin[(skin @ ways.T).argmax(0)])
     return points
-
-
-def _masses(
-    asset: RiggedAsset, half: Float[Tensor, "bodies 3"], parents: Sequence[int], *, density: float
-) -> Float[Tensor, " bodies"]:
-    """Shares of the whole by volume, none below the least; the whole by the mesh if it is closed, else by cuboids.
-
-    Heads of cartoons, and what a hand holds, are hollow: an end of the body weighs no more than a share of the whole.
-    """
-    volume = 8 * half.prod(1)
-    whole, enclosed = float(volume.sum()), mesh_volume(asset)
-    if 0.2 * whole < enclosed < 1.5 * whole:
-        whole = enclosed
-    below = volume.clone()
-    for body in range(len(parents) - 1, 0, -1):
-        below[parents[body]] += below[body]
-    ends = below < 1.5 * volume  # little hangs on them: ears on a head
-    ends[0] = False
-    ends &= len(ends) >= FEW
-    for _ in range(8):  # what an end gives up goes to the others
-        share = volume / volume.sum()
-        volume = torch.where(ends & (share > MOST_END), MOST_END * volume.sum(), volume)
-    share = (volume / volume.sum()).clamp_min(LEAST_MASS)
-    return density * whole * share / share.sum()
-
-
-def _inertias(
-    mass: Float[Tensor, " bodies"], half: Float[Tensor, "bodies 3"], R_body_box: Float[Tensor, "bodies 3 3"]
-) -> Float[Tensor, "bodies 3 3"]:
-    """Of cuboids: m (b^2 + c^2) / 3 about the axis of half extent a, slender ones thickened."""
-    squares = half.square()
-    principal = mass[:, None] / 3 * (squares.sum(1, keepdim=True) - squares)
-    principal = torch.maximum(principal, LEAST_ROUND * principal.amax(1, keepdim=True))
-    return R_body_box @ torch.diag_embed(principal) @ R_body_box.mT

@@ -122,13 +122,13 @@ class MujocoEngine:
         return torch.from_numpy(self._get()).flatten()
 
     def perform(self, plan: Plan) -> Performance:
-        """Roll out a whole plan from its first frame; it ends early where the bodies explode."""
+        """Roll out a whole plan from its first frame; it ends early where the bodies explode or lose the clip."""
         b, d, model, mujoco = self.bodies, self.data, self.model, self._mujoco
         substeps = max(1, round(1 / (plan.fps * self.gains.dt)))
         self.set_help(upright=plan.upright)
         tracks = _Tracks(plan, substeps)
         rows, torques = np.zeros((len(plan.aims), len(b), 13)), np.zeros((len(plan.aims), len(b), 3))
-        hand = np.zeros((len(plan.aims), 6))
+        hand, places = np.zeros((len(plan.aims), 6)), plan.T_world_body[..., :3, 3].numpy()
         model.opt.gravity[:] = self._gravity
         self._put(self.rows(self.start(plan.T_world_body[0], plan.twists[0])))
         rows[0] = self._get()
@@ -152,7 +152,9 @@ class MujocoEngine:
                 mujoco.mj_step2(model, d)
             mujoco.mj_forward(model, d)
             rows[frame] = self._get()
-            if not np.isfinite(rows[frame]).all() or np.abs(rows[frame, :, 7:10]).max() > FASTEST * b.length:
+            away = np.linalg.norm(rows[frame, :, :3] - places[frame], axis=1).mean()
+            wild = not np.isfinite(rows[frame]).all() or np.abs(rows[frame, :, 7:10]).max() > FASTEST * b.length
+            if wild or away > plan.lost:
                 return Performance(*map(torch.from_numpy, (rows[:frame], torques[:frame], hand[:frame])))
         found = (rows, torques / substeps, hand / substeps)
         return Performance(*map(torch.from_numpy, found))

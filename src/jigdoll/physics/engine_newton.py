@@ -53,7 +53,7 @@ class NewtonEngine:
         self.clip: float | None = None
         """Largest norm of a gradient that leaves a chunk backwards; none: no clipping."""
         self.neutral = torch.eye(3, dtype=torch.float64).expand(len(bodies), 3, 3) if neutral is None else neutral
-        self.corners = 8 * len(bodies) if ground else 0
+        self.corners = bodies.contacts.shape[0] * bodies.contacts.shape[1] if ground else 0
         self._chunks: dict[int, _Chunk] = {}
         self._warp, self._newton = load_newton()
         self._model, self._solver = self._build(gravity)
@@ -173,7 +173,9 @@ class NewtonEngine:
             "limit_ke": vectors(limit_ke),
             "help": floats(torch.tensor([g.upright_ke, g.upright_kd, 1.0])),
             "ground": floats(ground.flatten()),
-            "corner_body": wp.array(torch.arange(len(b)).repeat_interleave(8).tolist(), dtype=int, device="cpu"),
+            "corner_body": wp.array(
+                torch.arange(len(b)).repeat_interleave(b.contacts.shape[1]).tolist(), dtype=int, device="cpu"
+            ),
             "corner_place": vectors(b.contacts.flatten(0, 1)),
         }
 

@@ -161,7 +161,7 @@ def _momentum_rates(
 
 
 def _contact_wrenches(
-    corners: Float[Tensor, "inner bodies 8 3"], touching: Tensor, total: Float[Tensor, "inner 6"], friction: float
+    corners: Float[Tensor, "inner bodies points 3"], touching: Tensor, total: Float[Tensor, "inner 6"], friction: float
 ) -> Float[Tensor, "inner bodies 6"]:
     """The pushes inside friction pyramids that come nearest to the whole wrench (non-negative least squares)."""
     from scipy.optimize import nnls

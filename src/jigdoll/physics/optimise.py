@@ -154,7 +154,7 @@ def optimise(
         losses.append(float(loss.detach()))
         if not iteration and not math.isfinite(losses[0]):
             raise NotFinite(
-                "a later part of the clip does not stay finite; the step that held the first does not hold it"
+                "a part of the clip does not stay finite from where the part before it ended; try more --substeps"
             )
         if frames == len(window.reference) and losses[-1] < best[0]:
             best = (losses[-1], offsets.detach().clone(), spin.detach().clone())
@@ -217,16 +217,18 @@ def _resume(
 def find_stable_step(
     reference: Reference, bodies: Bodies, config: TrackConfig, make_engine: MakeEngine
 ) -> tuple[Gains, int]:
-    """Gains and steps per frame with which the reference's own targets give a finite rollout."""
+    """Gains and steps per frame with which the reference's own targets give a finite rollout.
+
+    All windows are tried before any of them is optimised: one that explodes late must not cost what came before it.
+    """
     step = min(LONGEST_STEP, 4e-4 * math.sqrt(bodies.leg_length / 0.3))
     substeps = config.substeps or config.chunk * math.ceil(1 / (reference.fps * step * config.chunk))
     stiffness = Stiffness(friction=config.friction)
     for halving in range(HALVINGS + 1):
         gains = choose_gains(bodies, 1 / (reference.fps * substeps), stiffness)
         gains = stabilised(bodies, gains, reference.T_world_body[:: max(1, len(reference) // 4)], ground=config.ground)
-        short = cut(reference, 0, min(len(reference), config.window + 1))
-        window = Window(short, bodies, gains, substeps, config, make_engine)
-        if window.stays_finite():
+        parts = (cut(reference, first, last + 1) for first, last, _ in windows(len(reference), config))
+        if all(Window(part, bodies, gains, substeps, config, make_engine).stays_finite() for part in parts):
             return gains, substeps
         if halving < HALVINGS:
             substeps *= 2

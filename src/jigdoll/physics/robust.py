@@ -38,6 +38,10 @@ SLACK = 1.2
 """... or than this many times the nearest that any hand comes to."""
 BROKEN = 0.1
 """Bodies that are so far from the clip in any frame [body lengths, mean] do another one there."""
+LOST = 0.3
+"""A rollout ends where they are so far off: it will not come back ..."""
+STRONG = 10.0
+"""... unless its hand may pull this hard [g]: such ones are always seen to the end."""
 SHIFT = 0.02
 """How far the centre of mass is moved at most on average to where the ground can carry it [body lengths]."""
 LESS = (0.5, 0.7)
@@ -80,13 +84,15 @@ class Plan:
     """Scale of the torque that turns the first body as the clip has it."""
     loose: tuple[int, ...] = ()
     """Bodies that swing by themselves."""
+    lost: float = math.inf
+    """The rollout ends where the bodies are further off the clip than this on average [m]."""
     balanced: bool = False
     """Whether joints do what the clip asks by inverse dynamics at every step, with the ground that is there."""
 
 
 @dataclass(frozen=True, eq=False)
 class Performance:
-    """What came of a plan; fewer frames than it has where the bodies exploded."""
+    """What came of a plan; fewer frames than it has where the bodies exploded or were lost."""
 
     rows: Float[Tensor, "frames bodies 13"]
     drives: Float[Tensor, "frames bodies 3"]
@@ -156,6 +162,7 @@ def perform_clip(
 
     def attempt(plan: Plan) -> bool:
         engine = make_performer(bodies, gains, ground=ground, gravity=ground, chair=chair)
+        plan = replace(plan, lost=LOST * bodies.length if plan.hand < STRONG else math.inf)
         done = engine.perform(plan)
         tried.append(_judged(bodies, clip, plan, done, ground=ground, count=len(tried) + 1, chair=chair))
         progress(min(0.95, len(tried) / 30), f"performing, hand {plan.hand:g} g")
@@ -310,7 +317,7 @@ def _judged(
     count: int,
     chair: Chair | None,
 ) -> Robust:
-    """How near a performance is; one that exploded is not near at all, and keeps the clip where it has no frames."""
+    """How near a performance is; one that ended early is not near at all, and keeps the clip where it has no frames."""
     rows, missing = done.rows, len(clip) - len(done.rows)
     if missing:
         T = plan.T_world_body

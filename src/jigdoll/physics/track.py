@@ -61,6 +61,8 @@ class Tracked:
     """Per iteration, each over the frames that it simulated."""
     error: float
     """Mean distance of the joints to the reference, as a share of the body's length."""
+    fell: bool
+    """Whether the body fell where the clip does not."""
     path: str
     """Which path it came by: gradients, or robust."""
     notes: tuple[str, ...]
@@ -172,15 +174,24 @@ def _robustly(task: _Task, make_robust: MakePerformer, progress: Progress) -> tu
 
 def _first_answer(robust: Robust, task: _Task) -> str:
     """Whether the clip can be performed, and where it breaks if not."""
-    return f"{100 * robust.error:.1f} % off; " + "; ".join(_notes(robust, task)[-1:])
+    return f"{100 * robust.error:.1f} % off; " + "; ".join(_help_notes(robust, task)[-1:])
 
 
-def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
-    bodies, fps, notes = task.bodies, task.clip.fps, []
+def _clip_notes(task: _Task) -> tuple[str, ...]:
+    """What was done to the character and the clip before anything was simulated."""
+    notes = []
+    if task.bodies.repairs:
+        notes.append("bodies: " + "; ".join(task.bodies.repairs))
     if not task.config.ground:
         notes.append("flies or swims: air or water carries it, there is no ground and no weight")
     if bool(task.ground.any()):
         notes.append(f"walks in place: it was given {float(task.ground.norm()):.2f} m/s over the ground")
+    return tuple(notes)
+
+
+def _help_notes(robust: Robust, task: _Task) -> tuple[str, ...]:
+    """What it took, and where it breaks."""
+    bodies, fps, notes = task.bodies, task.clip.fps, []
     if robust.chair is not None:
         notes.append(f"rests in the air: a seat of {float(robust.chair.top):.2f} m was put under it")
     weight = bodies.total_mass * GRAVITY
@@ -205,11 +216,9 @@ def _notes(robust: Robust, task: _Task) -> tuple[str, ...]:
 
 def _better(done: Tracked, robust: Robust, task: _Task) -> bool:
     """Whether what gradients found is kept: it has no hand, so it may be a little farther off, but must not fall."""
-    T = make_reference(task.bodies, task.asset.skeleton, done.motion, ground=False).T_world_body
-    falls = task.config.ground and has_fallen(task.bodies, task.clip.T_world_body)
-    fell = task.config.ground and has_fallen(task.bodies, T) and not falls
-    if fell != (robust.fell and not falls):
-        return not fell
+    falls = has_fallen(task.bodies, task.clip.T_world_body)
+    if done.fell != (robust.fell and not falls):
+        return not done.fell
     return done.error <= max(GOOD, robust.error)
 
 
@@ -258,8 +267,9 @@ def _gathered(task: _Task, gains: Gains, parts: list[dict[str, Any]]) -> Tracked
         hand=torch.zeros(len(rows), 3, dtype=torch.float64),
         losses=tuple(loss for part in parts for loss in part["losses"]),
         error=error,
+        fell=_falls_anew(task, performed),
         path="gradients",
-        notes=(),
+        notes=_clip_notes(task),
         errors={},
     )
 
@@ -277,10 +287,19 @@ def _gathered_robust(task: _Task, robust: Robust) -> Tracked:
         hand=robust.hand[:, :3],
         losses=(),
         error=error,
+        fell=_falls_anew(task, performed),
         path="robust",
-        notes=_notes(robust, task),
+        notes=(*_clip_notes(task), *_help_notes(robust, task)),
         errors={},
     )
+
+
+def _falls_anew(task: _Task, performed: Motion) -> bool:
+    """Whether a performance falls where the clip does not; what has no ground cannot."""
+    if not task.config.ground or has_fallen(task.bodies, task.clip.T_world_body):
+        return False
+    T = make_reference(task.bodies, task.asset.skeleton, performed, ground=False).T_world_body
+    return has_fallen(task.bodies, T)
 
 
 def _clips(task: _Task, rows: Float[Tensor, "frames bodies 13"]) -> tuple[Motion, Motion, float]:
