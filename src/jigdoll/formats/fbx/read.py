@@ -6,13 +6,8 @@ The bind pose is the truth: joints rest where the clusters' bind matrices put th
 them. Unit and axes of the file are converted to metres and Y-up; `Source.T_world_file` holds that conversion.
 """
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
 import warnings
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +16,7 @@ import numpy as np
 import torch
 
 from jigdoll.errors import FileFormatError, RepairWarning
+from jigdoll.formats.apart import unpack_apart
 from jigdoll.formats.files import read_limited
 from jigdoll.formats.joints import unique_names
 from jigdoll.formats.polygons import triangulate
@@ -30,8 +26,8 @@ from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Source, Weights
 
 MAX_BYTES = 512 * 1024**2
 MAX_JOINTS = 4096
-SECONDS = 120
-"""How long a file may take to unpack."""
+MEMORY = 4 * 1024**3
+"""What ufbx may take; long clips of many nodes are large once they are sampled."""
 
 
 def read(path: str | os.PathLike[str], *, fps: float = 30.0) -> RiggedAsset:
@@ -97,28 +93,11 @@ class _Part:
 
 def _unpack(path: Path, fps: float) -> _Scene:
     """Run ufbx apart and check what it says."""
-    worker = Path(__file__).with_name("unpack.py")
-    with tempfile.TemporaryDirectory(prefix="jigdoll-fbx-") as folder:
-        out = Path(folder) / "scene.npz"
-        command = [sys.executable, str(worker), str(path.resolve()), str(out), repr(float(fps))]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise FileFormatError(f"{path}: not unpacked in {SECONDS} s; the file is too large or damaged") from error
-        except OSError as error:
-            raise FileFormatError(f"{path}: the FBX reader could not be started ({error})") from error
-        if done.returncode or not out.exists():
-            reason = done.stderr.decode("utf-8", "replace").strip()[-300:] or f"the reader ended with {done.returncode}"
-            raise FileFormatError(f"{path}: this FBX file cannot be read ({reason}); export it again, or as GLB")
-        try:
-            with np.load(out, allow_pickle=False) as data:
-                arrays = {key: data[key] for key in data.files}
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise FileFormatError(f"{path}: this FBX file cannot be read ({error}); export it as GLB") from error
+    script = Path(__file__).with_name("unpack.py")
+    about, arrays = unpack_apart(script, path, repr(float(fps)), kind="FBX", memory=MEMORY)
     for key, array in arrays.items():
         if array.dtype.kind == "f" and not (np.abs(array) < 1e30).all():
             raise FileFormatError(f"{path}: {key.split('_', 1)[-1]} hold NaN or infinity; export the file again")
-    about = json.loads(bytes(arrays.pop("about")))
     return _Scene(about, arrays)
 
 

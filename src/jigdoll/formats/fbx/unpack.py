@@ -1,23 +1,18 @@
-"""The process that unpacks an FBX file with ufbx, started by `read.py`: python unpack.py IN OUT FPS.
+"""What ufbx finds in an FBX file, as plain arrays: run by `formats/apart.py` in a process of its own.
 
 It runs apart because the binding (ufbx 0.0.5) counts references wrongly: an element taken from a list comes without a
 reference of its own, a list read as a buffer loses one, and scenes are not kept alive by their elements; the next
 garbage collection or the exit crashes. Here every wrapper gets a reference that is never given back (`_keep`), lists
-are walked instead of mapped, the collector is off and the process leaves without tearing down. Should a hostile file
-crash it all the same, the caller reports a damaged file and lives on. Nothing of jigdoll is imported, so that the
-process starts fast. The result is a .npz of plain arrays and one JSON text.
+are walked instead of mapped, the collector is off and the process leaves without tearing down. Nothing of jigdoll is
+imported, so that the process starts fast.
 """
 
 import ctypes
 import gc
-import json
-import os
-import sys
 from typing import Any
 
 import numpy as np
 
-MAX_MEMORY = 4 * 1024**3
 MAX_SAMPLES = 50_000_000
 """Nodes times frames of all clips."""
 
@@ -46,10 +41,11 @@ def matrix(m: Any) -> list[list[float]]:
     return [[column[row] for column in columns] for row in range(3)] + [[0.0, 0.0, 0.0, 1.0]]
 
 
-def unpack(path: str, fps: float) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Everything that jigdoll wants to know, as JSON-able values and arrays."""
+def unpack(path: str, rate: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Everything that jigdoll wants to know, as JSON-able values and arrays; clips are sampled at a rate [1/s]."""
     import ufbx
 
+    gc.disable()
     scene = _keep(ufbx.load_file(path, load_external_files=False, node_depth_limit=512))
     nodes, materials, stacks = _items(scene.nodes), _items(scene.materials), _items(scene.anim_stacks)
     for others in (scene.textures, scene.bones, scene.skin_deformers, scene.skin_clusters, scene.anim_layers):
@@ -72,7 +68,7 @@ def unpack(path: str, fps: float) -> tuple[dict[str, Any], dict[str, np.ndarray]
     for mesh in _items(scene.meshes):
         for node in _items(mesh.instances):
             _part(mesh, node, place, material_place, about, arrays)
-    _clips(ufbx, scene, stacks, fps, about, arrays)
+    _clips(ufbx, scene, stacks, float(rate), about, arrays)
     return about, arrays
 
 
@@ -169,28 +165,3 @@ def _clips(
             world[frame] = [matrix(node.node_to_world) for node in _items(posed.nodes)[:count]]
         arrays[f"clip{len(about['clips'])}"] = world
         about["clips"].append(stack.name)
-
-
-def main() -> None:
-    """Unpack argv[1] into argv[2]; on failure write the reason to stderr."""
-    gc.disable()
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    except (ImportError, ValueError, OSError):
-        pass  # no such limit on this system: the caller's time limit remains
-    try:
-        about, arrays = unpack(sys.argv[1], float(sys.argv[3]))
-        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        with open(sys.argv[2], "wb") as file:
-            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
-    except Exception as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}"[:500])
-        sys.stderr.flush()
-        os._exit(3)
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
