@@ -26,15 +26,17 @@ from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Source, Weights
 
 MAX_BYTES = 512 * 1024**2
 MAX_JOINTS = 4096
-MEMORY = 4 * 1024**3
-"""What ufbx may take; long clips of many nodes are large once they are sampled."""
+MEMORY = 1024**3
+"""What ufbx may take for any file; a large one may take more, `MEMORY_PER_BYTE` for each of its bytes."""
+MEMORY_PER_BYTE = 100
+"""Long clips of many nodes are packed: sampled, each node of each frame takes some 800 bytes."""
 
 
 def read(path: str | os.PathLike[str], *, fps: float = 30.0) -> RiggedAsset:
     """Read an FBX file, binary or text, version 3.0 to 7.7; clips are sampled at `fps`."""
     path = Path(path)
-    read_limited(path, MAX_BYTES)
-    scene = _unpack(path, fps)
+    size = len(read_limited(path, MAX_BYTES))
+    scene = _unpack(path, fps, memory=max(MEMORY, MEMORY_PER_BYTE * size))
     repairs = list(dict.fromkeys(scene.about["notes"]))
     if not scene.about["parts"] and not _moved_nodes(scene):
         raise FileFormatError(f"{path}: there is no mesh in the file and no clip; export the mesh with its skeleton")
@@ -91,10 +93,10 @@ class _Part:
     weights: np.ndarray
 
 
-def _unpack(path: Path, fps: float) -> _Scene:
+def _unpack(path: Path, fps: float, *, memory: int) -> _Scene:
     """Run ufbx apart and check what it says."""
     script = Path(__file__).with_name("unpack.py")
-    about, arrays = unpack_apart(script, path, repr(float(fps)), kind="FBX", memory=MEMORY)
+    about, arrays = unpack_apart(script, path, repr(float(fps)), kind="FBX", memory=memory)
     for key, array in arrays.items():
         if array.dtype.kind == "f" and not (np.abs(array) < 1e30).all():
             raise FileFormatError(f"{path}: {key.split('_', 1)[-1]} hold NaN or infinity; export the file again")

@@ -161,7 +161,8 @@ def _clips(
             continue
         world = np.zeros((frames, count, 4, 4), np.float32)
         for frame in range(frames):
-            posed = ufbx.evaluate_scene(scene, anim, begin + frame / fps)
+            posed = _keep(ufbx.evaluate_scene(scene, anim, begin + frame / fps))
             world[frame] = [matrix(node.node_to_world) for node in _items(posed.nodes)[:count]]
+            posed.free()  # the wrappers stay, the scene behind them goes: a megabyte and more
         arrays[f"clip{len(about['clips'])}"] = world
         about["clips"].append(stack.name)
