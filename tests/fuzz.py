@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import random
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -22,10 +23,12 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from fuzz_apart import unpack_in_forks
 from fuzz_kinds import make_samples, read_any
 from fuzz_mutations import MUTATIONS
 
@@ -77,15 +80,16 @@ def work(pipe: Connection, memory: int, warm: list[Path]) -> None:
     import torch
 
     torch.set_num_threads(1)
+    unpack_in_forks()
     for file in warm:
         judge(file)
     baseline = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (baseline + memory, resource.RLIM_INFINITY))
     pipe.send("ready")
     while (path := pipe.recv()) is not None:
-        started = sum(os.times()[:4])  # with what was started and has ended
+        started = time.process_time()
         verdict = judge(Path(path))
-        pipe.send((*verdict, sum(os.times()[:4]) - started, most_memory("self")))
+        pipe.send((*verdict, time.process_time() - started, most_memory("self")))
 
 
 def most_memory(process: int | str) -> int:
@@ -103,6 +107,8 @@ class Worker:
 
     process: multiprocessing.process.BaseProcess
     pipe: Connection
+    below: list[int]
+    """What it has started to unpack files apart."""
 
     @staticmethod
     def start(memory: int, warm: list[Path]) -> "Worker":
@@ -114,11 +120,15 @@ class Worker:
         theirs.close()
         if not ours.poll(START_SECONDS) or ours.recv() != "ready":
             raise RuntimeError("a fuzzing worker did not start")
-        return Worker(process, ours)
+        return Worker(process, ours, children(process.pid))
 
     def stop(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process and what it has started, whatever they are doing."""
+        below = children(self.process.pid)
         self.process.kill()
+        for child in below:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         self.process.join()
         self.pipe.close()
 
@@ -225,23 +235,29 @@ def run_case(worker: Worker, path: Path, seconds: float) -> tuple[str, str, floa
     apart = 0
     try:
         worker.pipe.send(str(path))
-        started, before = time.monotonic(), cpu_seconds([worker.process.pid])
+        started, before = time.monotonic(), cpu_seconds([worker.process.pid, *worker.below])
+        before_below = cpu_seconds(worker.below)
         while not worker.pipe.poll(0.05):
-            below = children(worker)
+            below = children(worker.process.pid)
             apart = max([apart, *(most_memory(child) for child in below)])
             spent = cpu_seconds([worker.process.pid, *below]) - before
             if spent > seconds or time.monotonic() - started > 12 * seconds:
                 return "hang", f"no answer after {seconds} s of processor time", seconds, 0, apart
-        return *worker.pipe.recv(), apart
+        kind, text, own, peak = worker.pipe.recv()
+        return kind, text, own + cpu_seconds(worker.below) - before_below, peak, apart
     except (EOFError, ConnectionError):
         worker.process.join(5)
         return "death", f"the reader's process died with {worker.process.exitcode}", 0.0, 0, apart
 
 
-def children(worker: Worker) -> list[int]:
-    """What the worker has started and what is still there."""
+def children(process: int | None) -> list[int]:
+    """What a process has started, what that has started, and so on, as far as it is still there."""
     found = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
-    return [process for process in found if (fields := _stat(process)) and int(fields[1]) == worker.process.pid]
+    above = {process: int(fields[1]) for process in found if (fields := _stat(process))}
+    below = [process]
+    for one in below:
+        below += [child for child, parent in above.items() if parent == one]
+    return [child for child in below[1:] if child is not None]
 
 
 def cpu_seconds(processes: Sequence[int | None]) -> float:

@@ -40,7 +40,7 @@ def unpack_apart(script: Path, path: Path, *words: str, kind: str, memory: int, 
             done = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,  # its end is noticed at once; a process alone is asked 20 times a second
                 stderr=subprocess.DEVNULL,  # libraries talk there; reasons come in a file
                 timeout=seconds,
                 check=False,

@@ -17,9 +17,13 @@ MAX_SAMPLES = 50_000_000
 """Nodes times frames of all clips."""
 
 
+_take_reference = ctypes.pythonapi.Py_IncRef
+_take_reference.argtypes = [ctypes.py_object]
+
+
 def _keep(wrapper: Any) -> Any:
     """The same object, never to be freed."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(wrapper))
+    _take_reference(wrapper)
     return wrapper
 
 
@@ -159,10 +163,11 @@ def _clips(
         if frames < 1 or spent > MAX_SAMPLES:
             about["notes"].append(f"clip {stack.name!r} of {length:g} s was left out")
             continue
-        world = np.zeros((frames, count, 4, 4), np.float32)
+        world = np.broadcast_to(np.eye(4, dtype=np.float32), (frames, count, 4, 4)).copy()
         for frame in range(frames):
             posed = _keep(ufbx.evaluate_scene(scene, anim, begin + frame / fps))
-            world[frame] = [matrix(node.node_to_world) for node in _items(posed.nodes)[:count]]
+            columns = np.array([node.node_to_world for node in _items(posed.nodes)[:count]])
+            world[frame, :, :3] = columns.transpose(0, 2, 1)
             posed.free()  # the wrappers stay, the scene behind them goes: a megabyte and more
         arrays[f"clip{len(about['clips'])}"] = world
         about["clips"].append(stack.name)
