@@ -3,6 +3,7 @@
 import math
 import os
 import subprocess
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,12 @@ def test_a_long_clip_takes_little_memory(bar: Path) -> None:
     script = Path(str(fbx.__file__)).with_name("unpack.py")
     about, arrays = unpack_apart(script, bar, "2000.0", kind="FBX", memory=24 * 1024**2)
     assert arrays["clip0"].shape[:2] == (2001, len(about["names"]))
+
+
+def test_a_clip_that_is_much_longer_than_its_keys_allow_is_left_out_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "long.fbx"
+    path.write_text(TEXT.replace(str(SECOND), str(200 * SECOND)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert not fbx.read(path).clips
+    assert any("clip 'bend' of 200 s was left out" in str(w.message) for w in caught)

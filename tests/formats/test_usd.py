@@ -148,6 +148,14 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         usd.read(tmp_path / "any.usda")
 
 
+def test_a_clip_of_many_frames_and_few_keys_is_refused(tmp_path: Path) -> None:
+    asset = random_character(6)
+    path = usd.write(tmp_path / "c.usda", asset, random_motion(asset, 6, offsets=False))
+    path.write_text(path.read_text().replace("            3: [", "            60000: ["))
+    with pytest.raises(FileFormatError, match="60001 frames at 24 a second, with 4 keys"):
+        usd.read(path)
+
+
 LOOK = """
 import sys, bpy, numpy as np
 bpy.ops.wm.read_factory_settings(use_empty=True)

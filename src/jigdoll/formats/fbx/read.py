@@ -39,7 +39,10 @@ def read(path: str | os.PathLike[str], *, fps: float = 30.0) -> RiggedAsset:
     scene = _unpack(path, fps, memory=max(MEMORY, MEMORY_PER_BYTE * size))
     repairs = list(dict.fromkeys(scene.about["notes"]))
     if not scene.about["parts"] and not _moved_nodes(scene):
-        raise FileFormatError(f"{path}: there is no mesh in the file and no clip; export the mesh with its skeleton")
+        why = "".join(f" ({repair})" for repair in repairs[:1])
+        raise FileFormatError(
+            f"{path}: there is no mesh in the file and no clip{why}; export the mesh with its skeleton"
+        )
     T_world_file = _to_metres(scene.about, repairs)
     nodes, parents = _choose_joints(scene, repairs)
     bind = _bind(scene, nodes, parents)

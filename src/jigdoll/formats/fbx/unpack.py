@@ -15,6 +15,9 @@ import numpy as np
 
 MAX_SAMPLES = 50_000_000
 """Nodes times frames of all clips."""
+LONG = 100.0
+SECONDS_PER_KEY = 5.0
+"""A clip longer than `LONG` [s] has at least a key in so many seconds; where it has not, a number is wrong."""
 
 
 _take_reference = ctypes.pythonapi.Py_IncRef
@@ -160,7 +163,8 @@ def _clips(
             begin, length = baked.key_time_min, baked.key_time_max - baked.key_time_min
         frames = round(length * fps) + 1 if 0 <= length < 1e6 else 0
         spent += frames * count
-        if frames < 1 or spent > MAX_SAMPLES:
+        stretched = length > LONG and length > SECONDS_PER_KEY * _most_keys(scene)
+        if frames < 1 or spent > MAX_SAMPLES or stretched:
             about["notes"].append(f"clip {stack.name!r} of {length:g} s was left out")
             continue
         world = np.broadcast_to(np.eye(4, dtype=np.float32), (frames, count, 4, 4)).copy()
@@ -171,3 +175,8 @@ def _clips(
             posed.free()  # the wrappers stay, the scene behind them goes: a megabyte and more
         arrays[f"clip{len(about['clips'])}"] = world
         about["clips"].append(stack.name)
+
+
+def _most_keys(scene: Any) -> int:
+    """Keys of the curve that has most of them."""
+    return max((len(_keep(curve.keyframes)) for curve in _items(scene.anim_curves)), default=0)

@@ -16,6 +16,9 @@ from pxr import Tf, Usd, UsdGeom, UsdSkel, UsdUtils  # noqa: TID253 (nothing of 
 MAX_FRAMES = 100_000
 MAX_SAMPLES = 4_000_000
 """Joints times frames."""
+FRAMES_PER_KEY = 100
+"""A clip of more than `MANY_FRAMES` may not have fewer keys: a number is wrong there."""
+MANY_FRAMES = 10_000
 
 
 def unpack(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -98,8 +101,9 @@ def _clip(stage: Any, skeleton: Any, joints: int, arrays: dict[str, np.ndarray])
     times = animation.GetJointTransformTimeSamples()
     fps = float(stage.GetTimeCodesPerSecond())
     count = round(times[-1] - times[0]) + 1 if len(times) else 0
-    if not 1 <= count <= min(MAX_FRAMES, MAX_SAMPLES // max(joints, 1)) or not 0 < fps <= 1e4:
-        raise ValueError(f"a clip of {count} frames at {fps:g} a second cannot be read")
+    most = min(MAX_FRAMES, MAX_SAMPLES // max(joints, 1), max(MANY_FRAMES, FRAMES_PER_KEY * len(times)))
+    if not 1 <= count <= most or not 0 < fps <= 1e4:
+        raise ValueError(f"a clip of {count} frames at {fps:g} a second, with {len(times)} keys, cannot be read")
     local = np.zeros((count, joints, 4, 4))
     for frame in range(count):
         local[frame] = _matrices(query.ComputeJointLocalTransforms(times[0] + frame))
