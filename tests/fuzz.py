@@ -2,28 +2,34 @@
 
     python tests/fuzz.py --count 20000            # all of them, over samples and the real files beside the repository
     python tests/fuzz.py --seed 1234 --count 1    # one again, with its traceback
+    python tests/fuzz.py --count 20000 --kinds .usdc .usdz    # of all of them those of some kinds, the same cases
 
 Each case is made from (file, seed) alone, so a failure is reproduced by its seed. Cases run in worker processes under a
-memory limit; a case that takes too long, grows too large or kills its worker is a failure, and the rest goes on.
+memory limit; a case that takes too long, grows too large or kills its worker is a failure, and the rest goes on. What
+readers start themselves (FBX, USD) counts with them, in time and in memory.
 """
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
 import random
 import resource
+import signal
 import sys
 import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from fuzz_apart import unpack_in_forks
 from fuzz_kinds import make_samples, read_any
 from fuzz_mutations import MUTATIONS
 
@@ -75,21 +81,28 @@ def work(pipe: Connection, memory: int, warm: list[Path]) -> None:
     import torch
 
     torch.set_num_threads(1)
+    unpack_in_forks()
     for file in warm:
         judge(file)
+    gc.collect()
+    gc.freeze()  # what is here by now is not looked at again
     baseline = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (baseline + memory, resource.RLIM_INFINITY))
     pipe.send("ready")
     while (path := pipe.recv()) is not None:
         started = time.process_time()
         verdict = judge(Path(path))
-        pipe.send((*verdict, time.process_time() - started, most_memory()))
+        pipe.send((*verdict, time.process_time() - started, most_memory("self")))
+        gc.collect()  # what a case leaves in circles is none of the next one's
 
 
-def most_memory() -> int:
-    """The most memory this process has held [bytes]; getrusage's figure would begin with that of the parent."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
+def most_memory(process: int | str) -> int:
+    """The most memory that a process has held [bytes]; getrusage's figure would begin with that of the parent."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return max((int(line.split()[1]) * 1024 for line in lines if line.startswith(("VmHWM", "VmRSS"))), default=0)
 
 
 @dataclass
@@ -98,6 +111,8 @@ class Worker:
 
     process: multiprocessing.process.BaseProcess
     pipe: Connection
+    below: list[int]
+    """What it has started to unpack files apart."""
 
     @staticmethod
     def start(memory: int, warm: list[Path]) -> "Worker":
@@ -109,11 +124,15 @@ class Worker:
         theirs.close()
         if not ours.poll(START_SECONDS) or ours.recv() != "ready":
             raise RuntimeError("a fuzzing worker did not start")
-        return Worker(process, ours)
+        return Worker(process, ours, children(process.pid))
 
     def stop(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process and what it has started, whatever they are doing."""
+        below = children(self.process.pid)
         self.process.kill()
+        for child in below:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         self.process.join()
         self.pipe.close()
 
@@ -142,6 +161,8 @@ class Summary:
     slowest: float
     peak: int
     """Largest growth of a worker's memory above its start [bytes]."""
+    apart: int = 0
+    """Most memory of a process that a reader started, its libraries included, seen 20 times a second [bytes]."""
 
 
 def kind_of(file: Path) -> str:
@@ -164,11 +185,12 @@ def fuzz(
     files: list[Path],
     seeds: range,
     *,
+    kinds: Sequence[str] = (),
     seconds: float = SECONDS,
     memory: int = MEMORY,
     watch: Callable[[Summary], None] = lambda _: None,
 ) -> Summary:
-    """Run one case per seed, over the kinds of files in turn; `watch` is told now and then."""
+    """Run one case per seed, over the kinds of files in turn, or those of some kinds; `watch` is told now and then."""
     summary = Summary(Counter(), {}, {}, [], 0.0, 0)
     warm = list({kind_of(file): file for file in reversed(files)}.values())  # the smallest of each kind
     worker = Worker.start(memory, warm)
@@ -177,10 +199,14 @@ def fuzz(
         companions(files, Path(folder))
         for seed in seeds:
             file = case_file(files, seed)
+            if kinds and kind_of(file) not in kinds:
+                continue
             data, mutation = make_case(file, seed)
             path = Path(folder) / file.name
             path.write_bytes(data)
-            kind, text, spent, peak = run_case(worker, path, seconds)
+            kind, text, spent, peak, apart = run_case(worker, path, seconds)
+            if apart > memory:
+                kind, text = "memory", f"what the reader started took {apart:,} bytes"
             path.unlink()
             if not worker.process.is_alive() or kind == "hang":
                 worker.stop()
@@ -191,9 +217,10 @@ def fuzz(
             summary.seconds[kind_of(file)] = summary.seconds.get(kind_of(file), 0.0) + spent
             summary.slowest = max(summary.slowest, spent)
             summary.peak = max(summary.peak, peak - start_rss)
+            summary.apart = max(summary.apart, apart)
             if kind not in ("read", "refused"):
                 summary.failures.append(Failure(file.name, seed, mutation, kind, text))
-            if sum(summary.outcomes.values()) % 100 == 0:
+            if summary.outcomes.total() % 100 == 0:
                 watch(summary)
     worker.stop()
     return summary
@@ -207,28 +234,48 @@ def companions(files: list[Path], folder: Path) -> None:
                 (folder / buffer.name).write_bytes(buffer.read_bytes())
 
 
-def run_case(worker: Worker, path: Path, seconds: float) -> tuple[str, str, float, int]:
-    """Let the worker read a file; a hang or a dead worker is a verdict too."""
+def run_case(worker: Worker, path: Path, seconds: float) -> tuple[str, str, float, int, int]:
+    """Let the worker read a file; a hang or a dead worker is a verdict too. The last is the memory of its children."""
+    apart = 0
     try:
         worker.pipe.send(str(path))
-        started, before = time.monotonic(), cpu_seconds(worker)
-        while not worker.pipe.poll(0.25):
-            if cpu_seconds(worker) - before > seconds or time.monotonic() - started > 12 * seconds:
-                return "hang", f"no answer after {seconds} s of processor time", seconds, 0
-        kind, text, spent, peak = worker.pipe.recv()
-        return kind, text, spent, peak
+        started, before = time.monotonic(), cpu_seconds([worker.process.pid, *worker.below])
+        before_below = cpu_seconds(worker.below)
+        while not worker.pipe.poll(0.05):
+            below = children(worker.process.pid)
+            apart = max([apart, *(most_memory(child) for child in below)])
+            spent = cpu_seconds([worker.process.pid, *below]) - before
+            if spent > seconds or time.monotonic() - started > 12 * seconds:
+                return "hang", f"no answer after {seconds} s of processor time", seconds, 0, apart
+        kind, text, own, peak = worker.pipe.recv()
+        return kind, text, own + cpu_seconds(worker.below) - before_below, peak, apart
     except (EOFError, ConnectionError):
         worker.process.join(5)
-        return "death", f"the reader's process died with {worker.process.exitcode}", 0.0, 0
+        return "death", f"the reader's process died with {worker.process.exitcode}", 0.0, 0, apart
 
 
-def cpu_seconds(worker: Worker) -> float:
-    """Processor time that the worker has spent [s]."""
+def children(process: int | None) -> list[int]:
+    """What a process has started, what that has started, and so on, as far as it is still there."""
+    found = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    above = {process: int(fields[1]) for process in found if (fields := _stat(process))}
+    below = [process]
+    for one in below:
+        below += [child for child, parent in above.items() if parent == one]
+    return [child for child in below[1:] if child is not None]
+
+
+def cpu_seconds(processes: Sequence[int | None]) -> float:
+    """Processor time that processes have spent, with what they started and what has ended [s]."""
+    spent = sum(int(field) for process in processes for field in _stat(process)[11:15])
+    return spent / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(process: int | None) -> list[str]:
+    """The fields of a process after its name, none if it is gone."""
     try:
-        fields = Path(f"/proc/{worker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return []
 
 
 def rss(worker: Worker) -> int:
@@ -247,8 +294,9 @@ def find_files(*folders: Path) -> list[Path]:
 def write_json(path: Path | None, summary: Summary) -> None:
     """The counts and the failures so far."""
     if path is not None:
-        told = {"cases": sum(summary.outcomes.values()), "outcomes": summary.outcomes, "kinds": summary.kinds}
+        told = {"cases": summary.outcomes.total(), "outcomes": summary.outcomes, "kinds": summary.kinds}
         told |= {"seconds": summary.seconds, "slowest": summary.slowest, "memory": summary.peak}
+        told["memory_apart"] = summary.apart
         told["failures"] = [vars(failure) for failure in summary.failures]
         path.write_text(json.dumps(told, indent=1))
 
@@ -259,6 +307,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--only", default="", help="only files whose name contains this")
+    parser.add_argument("--kinds", nargs="*", default=[], help="only cases of these kinds, as the table calls them")
     shared = Path(__file__).resolve().parents[2] / "shared"
     parser.add_argument("--files", type=Path, nargs="*", default=[shared / "assets", shared / "corpus"])
     parser.add_argument("--json", type=Path, help="write the counts and the failures there")
@@ -270,9 +319,16 @@ def main() -> int:
             raise SystemExit(f"no file is called {options.only}")
         started = time.monotonic()
         seeds = range(options.seed, options.seed + options.count)
-        summary = fuzz(files, seeds, watch=lambda now: write_json(options.json, now))
-        print(f"{options.count} cases over {len(files)} files in {time.monotonic() - started:.0f} s")  # noqa: T201
-        print(f"{dict(summary.outcomes)}, slowest {summary.slowest:.2f} s, memory +{summary.peak / 2**20:.0f} MiB")  # noqa: T201
+
+        def watch(now: Summary) -> None:
+            write_json(options.json, now)
+            print(f"{now.outcomes.total()} cases, {dict(now.outcomes)}", file=sys.stderr, flush=True)  # noqa: T201
+
+        summary = fuzz(files, seeds, kinds=options.kinds, watch=watch)
+        took = time.monotonic() - started
+        print(f"{summary.outcomes.total()} cases over {len(files)} files in {took:.0f} s")  # noqa: T201
+        memory = f"memory +{summary.peak / 2**20:.0f} MiB, apart {summary.apart / 2**20:.0f} MiB"
+        print(f"{dict(summary.outcomes)}, slowest {summary.slowest:.2f} s, {memory}")  # noqa: T201
         for failure in summary.failures:
             print(f"\n{failure.file} seed {failure.seed} ({failure.mutation}): {failure.kind}\n{failure.text}")  # noqa: T201
             if options.keep:

@@ -57,3 +57,9 @@ def test_torch_is_fixed_in_the_locks_and_free_in_the_package() -> None:
         assert "torch==2.13.0" in (ROOT / name).read_text().splitlines()
     assert '"torch>=' in (ROOT / "pyproject.toml").read_text()
     assert "pip install -q torch==2.13.0" in (ROOT / "Makefile").read_text()
+
+
+def test_the_container_installs_the_torch_of_the_lock_file() -> None:
+    locked = re.findall(r"^torch==(\S+)", (ROOT / "requirements.lock").read_text(), re.M)
+    for file in ("Containerfile", "Makefile"):
+        assert re.findall(r"torch==([\d.]+)", (ROOT / file).read_text()) == locked, file

@@ -97,11 +97,33 @@ def test_a_folder_that_cannot_be_written_is_refused(verb: str, tmp_path: Path) -
     check_refusal(run(*VERBS[verb](NOWHERE)), tmp_path, named=str(NOWHERE))
 
 
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o555)
-    with pytest.raises(JigdollError, match="choose another folder"), open_run(tmp_path / "run", {}):
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A folder that cannot be written: for root, who may write everywhere, a disk that is mounted so."""
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    mount = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(tmp_path)]
+    if not root:
+        tmp_path.chmod(0o555)
+    elif subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("root writes everywhere here, and no disk can be mounted")
+    yield tmp_path
+    if root:
+        subprocess.run(["umount", str(tmp_path)], check=False)
+    else:
+        tmp_path.chmod(0o755)
+
+
+def test_a_read_only_folder_is_refused(read_only: Path) -> None:
+    with pytest.raises(JigdollError, match="choose another folder"), open_run(read_only / "run", {}):
         pass
+    with pytest.raises(JigdollError, match="choose another folder"):
+        write_bytes(read_only / "file.glb", b"x")
+    assert list(read_only.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_verb_says_that_a_folder_is_read_only(read_only: Path) -> None:
+    check_refusal(run(*VERBS["rig"](read_only)), read_only, named="rigged.glb")
 
 
 def test_two_processes_on_one_run_folder_are_not_two(tmp_path: Path) -> None:

@@ -323,7 +323,7 @@ def _moved(value: Any, moved: dict[str, Path]) -> Any:
     if not isinstance(value, str):
         return value
     for name, place in moved.items():
-        if value == name or value.startswith(f"{name}:"):
+        if value == name or value.startswith((f"{name}:", f"{name}@")):
             return str(place) + value[len(name) :]
         folder = value.rstrip("/") + "/"
         if name.startswith(folder):  # a model's folder

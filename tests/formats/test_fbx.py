@@ -3,6 +3,7 @@
 import math
 import os
 import subprocess
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.spatial import cKDTree
 
 from jigdoll.errors import FileFormatError, RepairWarning
 from jigdoll.formats import fbx
+from jigdoll.formats.apart import unpack_apart
 from jigdoll.formats.gltf.read import read as read_gltf
 from jigdoll.kinematics import forward, rest_transforms
 from jigdoll.math.rotations import quaternion_to_rotvec
@@ -301,3 +303,18 @@ def test_a_clip_that_went_through_blenders_fbx_moves_as_before(assets_dir: Path,
         distance, _ = cKDTree(expected[frame].numpy()).query(moved[frame].numpy())
         assert distance.mean() < 1e-4 * size
     assert forward(ours.skeleton, ours.clips["root|Walk"].pose).shape[:2] == (22, 24)
+
+
+def test_a_long_clip_takes_little_memory(bar: Path) -> None:
+    script = Path(str(fbx.__file__)).with_name("unpack.py")
+    about, arrays = unpack_apart(script, bar, "2000.0", kind="FBX", memory=24 * 1024**2)
+    assert arrays["clip0"].shape[:2] == (2001, len(about["names"]))
+
+
+def test_a_clip_that_is_much_longer_than_its_keys_allow_is_left_out_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "long.fbx"
+    path.write_text(TEXT.replace(str(SECOND), str(200 * SECOND)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert not fbx.read(path).clips
+    assert any("clip 'bend' of 200 s was left out" in str(w.message) for w in caught)

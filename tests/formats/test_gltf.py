@@ -243,6 +243,28 @@ def test_a_matrix_node_places_its_mesh(tmp_path: Path) -> None:
     torch.testing.assert_close(asset.mesh.vertices, torch.tensor([[5.0, 6, 7], [5, 8, 7], [3, 6, 7]]))
 
 
+@pytest.mark.parametrize("smile", [0.0, 1.0])
+def test_clips_that_move_morph_targets_are_said(tmp_path: Path, smile: float) -> None:
+    builder = Builder({"asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}]})
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], "<f4")
+    places = builder.accessor(corners, bounds=True)
+    builder.append("meshes", {"primitives": [{"attributes": {"POSITION": places}, "targets": [{"POSITION": places}]}]})
+    times = builder.accessor(np.array([0.0, 1.0], "<f4"), bounds=True)
+    keys = builder.accessor(np.array([0.0, smile], "<f4"))
+    moves = builder.accessor(np.array([[0, 0, 0], [0, 0, 1]], "<f4"))
+    channels = [
+        {"sampler": i, "target": {"node": 0, "path": path}} for i, path in enumerate(("weights", "translation"))
+    ]
+    samplers = [{"input": times, "output": output} for output in (keys, moves)]
+    builder.append("animations", {"name": "grin", "channels": channels, "samplers": samplers})
+    path = stored(tmp_path, *builder.finish())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert len(read(path).clips["grin"]) == 31
+    said = [str(w.message) for w in caught if "morph" in str(w.message)]
+    assert [("1 clips" in text, "grin" in text, "keeps them" in text) for text in said] == [(True,) * 3] * bool(smile)
+
+
 def test_step_holds_linear_runs_and_cubic_follows_hermite() -> None:
     clock, times = np.array([0.0, 0.25, 0.5, 1.0, 2.0]), np.array([0.0, 1.0])
     keys = np.array([[0.0], [8.0]])

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from jigdoll.batch import _moved
 from jigdoll.errors import FileFormatError
+from jigdoll.jobs.perform import input_files
 from jigdoll.jobs.read import read_jobs
 from jigdoll.types import Job
 from jigdoll.zoo import SPECIES
@@ -52,6 +54,32 @@ def test_a_mark_changes_with_what_is_asked_and_with_the_content_of_files_alone(t
     assert jobs_of(tmp_path, row % ("x", 5))[0].mark != first.mark
     template = jobs_of(tmp_path, f"verb,character,template\nrig,{tmp_path}/a.glb,biped\n")[0]
     assert template.mark not in (first.mark, jobs_of(tmp_path, row % ("x", 5))[0].mark)
+
+
+def test_every_file_that_directs_a_clip_counts_wherever_the_job_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("way.csv", "walk.bvh", "run.glb"):
+        Path(name).write_text(f"1 2 {name}")
+    text = "character,prompt,path,start,end\nzoo:fox,it walks,way.csv,walk.bvh@-1,run.glb:Run Fast@3\n"
+    [before] = jobs_of(tmp_path, text)
+    directed = {name: before.options[name] for name in ("path", "start", "end")}
+    assert directed == {
+        "path": str(tmp_path / "way.csv"),
+        "start": f"{tmp_path / 'walk.bvh'}@-1",
+        "end": f"{tmp_path / 'run.glb'}:Run Fast@3",
+    }
+    assert set(input_files(before.options)) == {tmp_path / name for name in ("way.csv", "walk.bvh", "run.glb")}
+    marks = {before.mark}
+    for name in ("way.csv", "walk.bvh", "run.glb"):
+        Path(name).write_text("other")
+        marks.add(jobs_of(tmp_path, text)[0].mark)
+    assert len(marks) == 4
+    [job] = jobs_of(tmp_path, "character,prompt,start,end\nzoo:fox,it walks,rest,walk@3\n")
+    assert (job.options["start"], job.options["end"]) == ("rest", "walk@3") and not input_files(job.options)
+    away = {str(tmp_path / "walk.bvh"): Path("/there/walk.bvh")}
+    assert _moved(directed["start"], away) == "/there/walk.bvh@-1"
 
 
 def test_names_are_folders_and_no_two_are_the_same(tmp_path: Path) -> None:

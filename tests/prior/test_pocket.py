@@ -35,7 +35,7 @@ from jigdoll.prior.pocket.model import (
     signal_and_noise,
     to_patches,
 )
-from jigdoll.prior.pocket.prior import PocketPrior, facts_of, open_pocket
+from jigdoll.prior.pocket.prior import PocketPrior, facts_of, open_pocket, stored, weights_path
 from jigdoll.prior.pocket.text import is_negative, to_ids
 from jigdoll.prior.pocket.train import State, TrainConfig, diffusion_loss, focus, orthogonal
 from jigdoll.prior.sample import DECIDED, sample, sheet
@@ -369,6 +369,18 @@ def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:
             open_pocket(path)
         with pytest.raises(JigdollError, match=words):
             State(TrainConfig(out=tmp_path / "new", model=TINY, start=path)).load()
+
+
+@pytest.mark.parametrize("change", [{"layers": 200}, {"layers": 2**31}, {"frames": 10**9}, {"head_blocks": 10**4}])
+def test_a_network_that_is_larger_than_its_weights_is_refused_before_it_is_built(
+    tmp_path: Path, change: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts, tensors = stored(weights_path(None))
+    path = tmp_path / "large.safetensors"
+    save_file(tensors, path, {"facts": json.dumps(facts | {"model": facts["model"] | change})})
+    monkeypatch.setattr("jigdoll.prior.pocket.prior.PocketNet", None)
+    with pytest.raises(JigdollError, match=r"large\.safetensors.*impossible size"):
+        open_pocket(path)
 
 
 @pytest.fixture

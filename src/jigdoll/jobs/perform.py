@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ RESULT = "result.json"
 THUMBNAIL = "thumbnail.webp"
 THUMBNAIL_WIDTH = 320
 """Pixels; the page of a batch shows one per job."""
-FILES = ("character", "clip", "prior")
+FILES = ("character", "clip", "prior", "path", "start", "end")
 """Options that may name a file or a folder on disk."""
 LET_GO_SECONDS = 20.0
 """How long a process that was at a job and is just being ended may hold its folder."""
@@ -55,24 +56,34 @@ def input_files(options: Mapping[str, Any]) -> dict[Path, Path]:
     """The files that a job reads, each with the folder that it is named from; those beside it that it may name too."""
     found: dict[Path, Path] = {}
     for name in FILES:
-        path = named_path(name, options.get(name))
-        if path is not None and path.is_dir():
+        if (named := split_file(name, options.get(name))) is None:
+            continue
+        path = named[0]
+        if path.is_dir():
             found |= {file: path for file in path.rglob("*") if file.is_file()}
-        elif path is not None:
+        else:
             found |= dict.fromkeys({path, *_companions(path)}, path.parent)
     return dict(sorted(found.items()))
 
 
-def named_path(option: str, value: Any) -> Path | None:
-    """The file (or a model's folder) that an option names, if it does: `zoo:fox`, `walk` and `a red fox` are none."""
+def split_file(option: str, value: Any) -> tuple[Path, str] | None:
+    """The file (or a model's folder) that an option names, if it does, and what follows it: `:CLIP`, `@FRAME`.
+
+    `zoo:fox`, `walk` and `a red fox` name none.
+    """
     if option not in FILES or not isinstance(value, str) or not value or "\0" in value:
         return None
-    if option != "prior" and not any(suffix in value.lower() for suffix in MOTIONS):
+    whole = option in ("prior", "path")
+    if not whole and not any(suffix in value.lower() for suffix in MOTIONS):
         return None
     try:
-        path = Path(value) if option == "prior" else split_clip(value)[0]
-        known = value != "pocket" if option == "prior" else path.suffix.lower() in MOTIONS
-        return path if known and path.exists() else None
+        text, frame = value, ""
+        if option in ("start", "end") and (cut := re.search(r"@-?\d+$", value)):
+            text, frame = value[: cut.start()], cut[0]
+        path, clip = (Path(text), None) if whole else split_clip(text)
+        known = value != "pocket" if whole else path.suffix.lower() in MOTIONS
+        there = path.exists() if option == "prior" else path.is_file()
+        return (path, ("" if clip is None else f":{clip}") + frame) if known and there else None
     except OSError:  # longer than a path may be
         return None
 

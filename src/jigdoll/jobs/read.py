@@ -19,10 +19,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from jigdoll.asset.load import split_clip
 from jigdoll.errors import FileFormatError
 from jigdoll.formats.files import read_limited
-from jigdoll.jobs.perform import FILES, make_job, named_path
+from jigdoll.jobs.perform import FILES, make_job, split_file
 from jigdoll.jobs.verbs import VERBS, options_of
 from jigdoll.types import Job, JobVerb
 
@@ -159,9 +158,8 @@ def _options(verb: JobVerb, cells: Mapping[str, Any], where: str) -> dict[str, A
     if missing:
         raise FileFormatError(f"{where}: {verb} needs {' and '.join(missing)}")
     for name in FILES:
-        if (path := named_path(name, options.get(name))) is not None:
-            clip = None if name == "prior" else split_clip(options[name])[1]
-            options[name] = str(path.resolve()) + ("" if clip is None else f":{clip}")
+        if (named := split_file(name, options.get(name))) is not None:
+            options[name] = str(named[0].resolve()) + named[1]
     return options
 
 
@@ -193,8 +191,8 @@ def _telling(options: Mapping[str, Any]) -> list[str]:
     """The values that tell one job from another, in words for a folder's name."""
     words = []
     for name, value in options.items():
-        path = named_path(name, value)
-        text = str(value) if path is None else f"{path.stem} {'' if name == 'prior' else split_clip(value)[1] or ''}"
+        named = split_file(name, value)
+        text = str(value) if named is None else f"{named[0].stem} {named[1].lstrip(':')}"
         words.append(f"{name} {text}" if isinstance(value, int | float) else text.removeprefix("zoo:").strip())
     return words
 

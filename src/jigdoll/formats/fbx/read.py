@@ -6,13 +6,8 @@ The bind pose is the truth: joints rest where the clusters' bind matrices put th
 them. Unit and axes of the file are converted to metres and Y-up; `Source.T_world_file` holds that conversion.
 """
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
 import warnings
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +16,7 @@ import numpy as np
 import torch
 
 from jigdoll.errors import FileFormatError, RepairWarning
+from jigdoll.formats.apart import unpack_apart
 from jigdoll.formats.files import read_limited
 from jigdoll.formats.joints import unique_names
 from jigdoll.formats.polygons import triangulate
@@ -30,18 +26,23 @@ from jigdoll.types import Material, Mesh, Motion, RiggedAsset, Source, Weights
 
 MAX_BYTES = 512 * 1024**2
 MAX_JOINTS = 4096
-SECONDS = 120
-"""How long a file may take to unpack."""
+MEMORY = 1024**3
+"""What ufbx may take for any file; a large one may take more, `MEMORY_PER_BYTE` for each of its bytes."""
+MEMORY_PER_BYTE = 100
+"""Long clips of many nodes are packed: sampled, each node of each frame takes some 800 bytes."""
 
 
 def read(path: str | os.PathLike[str], *, fps: float = 30.0) -> RiggedAsset:
     """Read an FBX file, binary or text, version 3.0 to 7.7; clips are sampled at `fps`."""
     path = Path(path)
-    read_limited(path, MAX_BYTES)
-    scene = _unpack(path, fps)
+    size = len(read_limited(path, MAX_BYTES))
+    scene = _unpack(path, fps, memory=max(MEMORY, MEMORY_PER_BYTE * size))
     repairs = list(dict.fromkeys(scene.about["notes"]))
     if not scene.about["parts"] and not _moved_nodes(scene):
-        raise FileFormatError(f"{path}: there is no mesh in the file and no clip; export the mesh with its skeleton")
+        why = "".join(f" ({repair})" for repair in repairs[:1])
+        raise FileFormatError(
+            f"{path}: there is no mesh in the file and no clip{why}; export the mesh with its skeleton"
+        )
     T_world_file = _to_metres(scene.about, repairs)
     nodes, parents = _choose_joints(scene, repairs)
     bind = _bind(scene, nodes, parents)
@@ -95,30 +96,13 @@ class _Part:
     weights: np.ndarray
 
 
-def _unpack(path: Path, fps: float) -> _Scene:
+def _unpack(path: Path, fps: float, *, memory: int) -> _Scene:
     """Run ufbx apart and check what it says."""
-    worker = Path(__file__).with_name("unpack.py")
-    with tempfile.TemporaryDirectory(prefix="jigdoll-fbx-") as folder:
-        out = Path(folder) / "scene.npz"
-        command = [sys.executable, str(worker), str(path.resolve()), str(out), repr(float(fps))]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise FileFormatError(f"{path}: not unpacked in {SECONDS} s; the file is too large or damaged") from error
-        except OSError as error:
-            raise FileFormatError(f"{path}: the FBX reader could not be started ({error})") from error
-        if done.returncode or not out.exists():
-            reason = done.stderr.decode("utf-8", "replace").strip()[-300:] or f"the reader ended with {done.returncode}"
-            raise FileFormatError(f"{path}: this FBX file cannot be read ({reason}); export it again, or as GLB")
-        try:
-            with np.load(out, allow_pickle=False) as data:
-                arrays = {key: data[key] for key in data.files}
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise FileFormatError(f"{path}: this FBX file cannot be read ({error}); export it as GLB") from error
+    script = Path(__file__).with_name("unpack.py")
+    about, arrays = unpack_apart(script, path, repr(float(fps)), kind="FBX", memory=memory)
     for key, array in arrays.items():
         if array.dtype.kind == "f" and not (np.abs(array) < 1e30).all():
             raise FileFormatError(f"{path}: {key.split('_', 1)[-1]} hold NaN or infinity; export the file again")
-    about = json.loads(bytes(arrays.pop("about")))
     return _Scene(about, arrays)
 
 

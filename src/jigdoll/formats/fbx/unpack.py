@@ -1,30 +1,32 @@
-"""The process that unpacks an FBX file with ufbx, started by `read.py`: python unpack.py IN OUT FPS.
+"""What ufbx finds in an FBX file, as plain arrays: run by `formats/apart.py` in a process of its own.
 
 It runs apart because the binding (ufbx 0.0.5) counts references wrongly: an element taken from a list comes without a
 reference of its own, a list read as a buffer loses one, and scenes are not kept alive by their elements; the next
 garbage collection or the exit crashes. Here every wrapper gets a reference that is never given back (`_keep`), lists
-are walked instead of mapped, the collector is off and the process leaves without tearing down. Should a hostile file
-crash it all the same, the caller reports a damaged file and lives on. Nothing of jigdoll is imported, so that the
-process starts fast. The result is a .npz of plain arrays and one JSON text.
+are walked instead of mapped, the collector is off and the process leaves without tearing down. Nothing of jigdoll is
+imported, so that the process starts fast.
 """
 
 import ctypes
 import gc
-import json
-import os
-import sys
 from typing import Any
 
 import numpy as np
 
-MAX_MEMORY = 4 * 1024**3
 MAX_SAMPLES = 50_000_000
 """Nodes times frames of all clips."""
+LONG = 100.0
+SECONDS_PER_KEY = 5.0
+"""A clip longer than `LONG` [s] has at least a key in so many seconds; where it has not, a number is wrong."""
+
+
+_take_reference = ctypes.pythonapi.Py_IncRef
+_take_reference.argtypes = [ctypes.py_object]
 
 
 def _keep(wrapper: Any) -> Any:
     """The same object, never to be freed."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(wrapper))
+    _take_reference(wrapper)
     return wrapper
 
 
@@ -46,10 +48,11 @@ def matrix(m: Any) -> list[list[float]]:
     return [[column[row] for column in columns] for row in range(3)] + [[0.0, 0.0, 0.0, 1.0]]
 
 
-def unpack(path: str, fps: float) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Everything that jigdoll wants to know, as JSON-able values and arrays."""
+def unpack(path: str, rate: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Everything that jigdoll wants to know, as JSON-able values and arrays; clips are sampled at a rate [1/s]."""
     import ufbx
 
+    gc.disable()
     scene = _keep(ufbx.load_file(path, load_external_files=False, node_depth_limit=512))
     nodes, materials, stacks = _items(scene.nodes), _items(scene.materials), _items(scene.anim_stacks)
     for others in (scene.textures, scene.bones, scene.skin_deformers, scene.skin_clusters, scene.anim_layers):
@@ -72,7 +75,7 @@ def unpack(path: str, fps: float) -> tuple[dict[str, Any], dict[str, np.ndarray]
     for mesh in _items(scene.meshes):
         for node in _items(mesh.instances):
             _part(mesh, node, place, material_place, about, arrays)
-    _clips(ufbx, scene, stacks, fps, about, arrays)
+    _clips(ufbx, scene, stacks, float(rate), about, arrays)
     return about, arrays
 
 
@@ -160,37 +163,20 @@ def _clips(
             begin, length = baked.key_time_min, baked.key_time_max - baked.key_time_min
         frames = round(length * fps) + 1 if 0 <= length < 1e6 else 0
         spent += frames * count
-        if frames < 1 or spent > MAX_SAMPLES:
+        stretched = length > LONG and length > SECONDS_PER_KEY * _most_keys(scene)
+        if frames < 1 or spent > MAX_SAMPLES or stretched:
             about["notes"].append(f"clip {stack.name!r} of {length:g} s was left out")
             continue
-        world = np.zeros((frames, count, 4, 4), np.float32)
+        world = np.broadcast_to(np.eye(4, dtype=np.float32), (frames, count, 4, 4)).copy()
         for frame in range(frames):
-            posed = ufbx.evaluate_scene(scene, anim, begin + frame / fps)
-            world[frame] = [matrix(node.node_to_world) for node in _items(posed.nodes)[:count]]
+            posed = _keep(ufbx.evaluate_scene(scene, anim, begin + frame / fps))
+            columns = np.array([node.node_to_world for node in _items(posed.nodes)[:count]])
+            world[frame, :, :3] = columns.transpose(0, 2, 1)
+            posed.free()  # the wrappers stay, the scene behind them goes: a megabyte and more
         arrays[f"clip{len(about['clips'])}"] = world
         about["clips"].append(stack.name)
 
 
-def main() -> None:
-    """Unpack argv[1] into argv[2]; on failure write the reason to stderr."""
-    gc.disable()
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    except (ImportError, ValueError, OSError):
-        pass  # no such limit on this system: the caller's time limit remains
-    try:
-        about, arrays = unpack(sys.argv[1], float(sys.argv[3]))
-        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        with open(sys.argv[2], "wb") as file:
-            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
-    except Exception as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}"[:500])
-        sys.stderr.flush()
-        os._exit(3)
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+def _most_keys(scene: Any) -> int:
+    """Keys of the curve that has most of them."""
+    return max((len(_keep(curve.keyframes)) for curve in _items(scene.anim_curves)), default=0)

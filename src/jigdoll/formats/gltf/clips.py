@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jigdoll.errors import FileFormatError
 from jigdoll.formats.gltf.document import Document
 from jigdoll.formats.gltf.nodes import NodeTree, check_places, compose, world_matrices
 
@@ -42,6 +43,20 @@ def sample_clip(document: Document, tree: NodeTree, index: int, fps: float) -> n
     world = world_matrices(tree.parents, tree.order, local)
     check_places(document, world)
     return world
+
+
+def moves_shapes(document: Document, index: int) -> bool:
+    """Whether a clip moves morph targets (faces, mostly) besides joints, or instead of them."""
+    entry = document.item("animations", index)
+    for channel in entry.get("channels", []):
+        if channel["target"].get("path") == "weights":
+            try:
+                keys = document.vectors(entry["samplers"][channel["sampler"]].get("output"), 1)
+            except (FileFormatError, KeyError, IndexError, TypeError, AttributeError):
+                continue  # nobody reads these keys, so their damage is no reason to refuse the file
+            if len(keys) and np.ptp(keys) > 1e-3:
+                return True
+    return False
 
 
 class _Channel(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from jigdoll.errors import FileFormatError, JigdollError, RepairWarning
-from jigdoll.formats.gltf.clips import clip_names, sample_clip
+from jigdoll.formats.gltf.clips import clip_names, moves_shapes, sample_clip
 from jigdoll.formats.gltf.document import Document, read_document
 from jigdoll.formats.gltf.meshopt import unpack
 from jigdoll.formats.gltf.nodes import NodeTree, read_nodes
@@ -140,9 +140,11 @@ def _clips(
     fps: float,
     repairs: list[str],
 ) -> dict[str, Motion]:
-    clips = {}
+    clips, shaping = {}, []
     for index, name in enumerate(clip_names(document)):
         world = sample_clip(document, tree, index, fps)
+        if moves_shapes(document, index):
+            shaping.append(name)
         if len(world) < 2:
             repairs.append(f"clip {name!r} has length 0 and is kept as a single pose")
         nodes = list(joints.nodes)
@@ -150,4 +152,7 @@ def _clips(
         if nodes[0] < 0:
             seen[:, 0] = np.eye(4)
         clips[name] = world_to_motion(joints.parents, rest, seen, stretch, fps=fps, name=name)
+    if shaping:
+        kept = "a GLB written from this file keeps them" if document.path.suffix.lower() != ".gltf" else "joints only"
+        repairs.append(f"{len(shaping)} clips move morph targets ({shaping[0]!r} ...), which are left out; {kept}")
     return clips

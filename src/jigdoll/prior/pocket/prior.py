@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,6 +19,8 @@ from jigdoll.prior.pocket.vocabulary import UNNATURAL, vocabulary_in
 from jigdoll.types import PriorDefaults, Request
 
 MOST_BYTES = 200_000_000
+MOST_SIZE = 4096
+"""Of any side of the network."""
 LEVELS = (0.2, 0.75)
 """Where the prior tells a gait from its mistakes (`benchmarks/prior.py`)."""
 
@@ -136,14 +138,21 @@ def open_pocket(path: Path | None = None, *, device: torch.device | str = "cpu")
     vocabulary = vocabulary_in(facts, source=file)
     try:
         config = PocketConfig(**(facts["model"] | {"patch": tuple(facts["model"]["patch"])}))
-        sizes = [size for size in vars(config).values() if isinstance(size, int)]
-        if min(*sizes, *config.patch) < 1:
-            raise ValueError("its network has an impossible size")
+        _check_size(config, tensors)
         net = PocketNet(config, vocabulary)
         net.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise JigdollError(f"{file}: these are no weights of a pocket prior ({first_line(error)})") from error
     return PocketPrior(net.to(device))
+
+
+def _check_size(config: PocketConfig, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse a network that is larger than its weights, before it takes memory: blocks have squares of numbers."""
+    sizes = [*(size for size in vars(config).values() if isinstance(size, int)), *config.patch]
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    blocks = config.layers * config.dim**2 + config.head_blocks * config.head_dim**2
+    if min(sizes) < 1 or max(sizes) > MOST_SIZE or max(blocks, config.coarse_dim**2, config.fine_dim**2) > numbers:
+        raise ValueError("its network has an impossible size")
 
 
 def stored(file: Path) -> tuple[dict, dict[str, Tensor]]:
