@@ -33,7 +33,7 @@ from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
 APART = 25.0
-"""Legs that reach out and stand farther apart than this from the source's are built otherwise [degrees]."""
+"""Legs that reach out and rest farther apart than this from the source's are built otherwise [degrees]."""
 STRIDE = 0.8
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 BENT_AWAY = (0.2, 0.6)
@@ -135,8 +135,8 @@ def other_build(
 ) -> bool:
     """Whether the source's legs are built otherwise, so that their turns mean nothing: then feet alone are followed.
 
-    Legs that hang down against legs that reach out; and legs that reach out stand in as many ways as there are rigs, so
-    they are held together by where they reach as they stand, and a motion without its rig is followed by feet.
+    Legs that hang down against legs that reach out; and legs that reach out rest in as many ways as there are rigs: if
+    they rest otherwise than the source's, or the source's rest is not known, feet are followed.
     """
     if not sprawls(anatomy.kind) or not sprawls(lm.kind):
         return sprawls(anatomy.kind) != sprawls(lm.kind)
@@ -145,10 +145,10 @@ def other_build(
     apart = []
     for i, follow in pairs.items():
         parts = anatomy.parts[i]
-        if follow is None or parts.limb.kind != "leg":
+        theirs = None if follow is None else details.reaches.get(source_name(follow))
+        if follow is None or theirs is None or parts.limb.kind != "leg":
             continue
-        track = follow.track
-        theirs = (track.end[track.contact] if track.contact.any() else track.end).mean(0)
+        theirs = theirs * [-1.0, 1.0, 1.0] if follow.crossed else theirs
         ours = anatomy.T_rest[parts.end, :3, 3] - anatomy.T_rest[parts.root, :3, 3]
         cosine = theirs @ ours / max(float(np.linalg.norm(theirs) * np.linalg.norm(ours)), 1e-9)
         apart.append(float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))))
@@ -268,7 +268,7 @@ def with_hands(anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> Anatomy:
         joints = [parts.end, *parts.after]
         points = [outline[j] if np.isfinite(outline[j]).all() else np.zeros((1, 3)) for j in joints]
         carriers = np.repeat(joints, [len(p) for p in points])
-        hands.append(Leg(parts, (parts.end,), carriers, np.concatenate(points)))
+        hands.append(Leg(parts, parts.pivot, (parts.end,), carriers, np.concatenate(points)))
     return replace(anatomy, legs=(*anatomy.legs, *hands))
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.kinematics import motion_to_world
-from jigdoll.rig.anatomy import Anatomy
+from jigdoll.rig.anatomy import Anatomy, Leg
 from jigdoll.rig.bones import LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
 from jigdoll.rig.retarget.limb_motion import MiddlePart, canonical_turn, heading_of, middle_parts, trunk_of, yaw
@@ -38,6 +38,8 @@ class Details:
     """Trunk, neck and tail joint by joint, as limb space has them at its stations: a snake has more joints."""
     splits: Mapping[str, Float[ndarray, "3"]]
     """Of each limb where along its chain its root, its middle and its end are, 0 to 1."""
+    reaches: Mapping[str, Float[ndarray, "3"]]
+    """Of each limb the way from its root to its end at rest."""
     trunk_share: float
     """How much of the way along trunk and neck is the trunk."""
     touches: Touches | None = None
@@ -59,7 +61,9 @@ def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     free = np.einsum("fba,fjbc->fjac", H, since)
     middle: dict[MiddlePart, ndarray] = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
     splits = {parts.name: _split(anatomy, parts) for parts in anatomy.parts}
-    return Details(turns, middle, splits, trunk_share(anatomy), touches_of(anatomy, motion))
+    P = anatomy.T_rest[:, :3, 3]
+    reaches = {parts.name: P[parts.end] - P[parts.root] for parts in anatomy.parts}
+    return Details(turns, middle, splits, reaches, trunk_share(anatomy), touches_of(anatomy, motion))
 
 
 def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> Anatomy:
@@ -79,8 +83,13 @@ def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> 
         first, middle, last = far.argmin(1).tolist()
         if first < middle < last and float(far.min(1).max()) < _NEAR:
             parts[i] = parts_at(own.limb, chain, first, middle, last, anatomy.T_rest[:, :3, 3])
-    legs = tuple(replace(leg, parts=parts[anatomy.parts.index(leg.parts)]) for leg in anatomy.legs)
+    legs = tuple(_with_parts(leg, parts[anatomy.parts.index(leg.parts)]) for leg in anatomy.legs)
     return replace(anatomy, parts=tuple(parts), legs=legs)
+
+
+def _with_parts(leg: Leg, parts: LimbParts) -> Leg:
+    """The leg split anew; its foot rolls about the joint that it rolled about, if that still belongs to the foot."""
+    return replace(leg, parts=parts, pivot=leg.pivot if leg.pivot in (parts.end, *parts.after) else parts.pivot)
 
 
 def same_line(anatomy: Anatomy, centres: Mapping[MiddlePart, Float[ndarray, " joints"]], share: float) -> bool:
