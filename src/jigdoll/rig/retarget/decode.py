@@ -12,6 +12,8 @@ from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.rig.anatomy import Anatomy, BodyKind, Leg, LimbParts
 from jigdoll.rig.flesh import flesh_of
+from jigdoll.rig.retarget.apart import keep_apart
+from jigdoll.rig.retarget.bounds import fold_rightly, within_limits
 from jigdoll.rig.retarget.details import Details, detail_joints, put_details, same_line, split_like
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
@@ -28,7 +30,7 @@ from jigdoll.rig.retarget.limb_motion import (
 )
 from jigdoll.rig.retarget.match import Follow, match_limbs, source_name, wave_of
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
-from jigdoll.rig.retarget.touch import keep_touches, push_out
+from jigdoll.rig.retarget.touch import keep_touches
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
@@ -61,16 +63,22 @@ def decode(
     G, root = _world_turns(limb_motion, anatomy, pairs, details)
     if other_build(limb_motion, anatomy, pairs, details):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
+    partners = {anatomy.parts[i].name: source_name(follow) for i, follow in pairs.items() if follow is not None}
+    excess = None if details is None else details.excess
+    G = within_limits(anatomy, G, partners, excess)
+    G = fold_rightly(anatomy, G, root, partners, excess)
+    allowed = {} if details is None else {m: details.depths[t] for m, t in partners.items() if t in details.depths}
+    G = keep_apart(anatomy, G, root, limb_motion.fps, kind="leg", allowed=allowed)
     on_ground: set[str] = set()
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
         on_ground = {leg.parts.name for leg in standing.legs}
         G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
     if details is not None and details.touches is not None:
-        partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
-        partners = {mine: theirs for mine, theirs in partners.items() if mine not in on_ground}
-        G = keep_touches(details.touches, anatomy, G, root, partners)
-    G = push_out(anatomy, G, root, limb_motion.fps, leave=on_ground)
+        straight = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        straight = {mine: theirs for mine, theirs in straight.items() if mine not in on_ground}
+        G = keep_touches(details.touches, anatomy, G, root, straight)
+    G = keep_apart(anatomy, G, root, limb_motion.fps, kind="arm", allowed=allowed, leave=on_ground)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
@@ -130,9 +138,7 @@ def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray
     return relaxed_fingers(anatomy) | shown
 
 
-def other_build(
-    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None
-) -> bool:
+def other_build(lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None) -> bool:
     """Whether the source's legs are built otherwise, so that their turns mean nothing: then feet alone are followed.
 
     Legs that hang down against legs that reach out; and legs that reach out rest in as many ways as there are rigs: if

@@ -14,6 +14,8 @@ from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import Anatomy, Leg
 from jigdoll.rig.bones import LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
+from jigdoll.rig.retarget.apart import depths
+from jigdoll.rig.retarget.bounds import Excess, excess_of
 from jigdoll.rig.retarget.limb_motion import MiddlePart, canonical_turn, heading_of, middle_parts, trunk_of, yaw
 from jigdoll.rig.retarget.touch import Touches, touches_of
 from jigdoll.rig.retarget.turns import nearest_turns
@@ -42,13 +44,18 @@ class Details:
     """Of each limb the way from its root to its end at rest."""
     trunk_share: float
     """How much of the way along trunk and neck is the trunk."""
+    depths: Mapping[str, Float[ndarray, " frames"]]
+    """How deep each arm and leg is in other flesh [body lengths]."""
+    excess: Excess
+    """How far joints are beyond their limits."""
     touches: Touches | None = None
     """What the hands touch."""
 
 
 def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     """The details of a motion of a working copy."""
-    world = nearest_turns(motion_to_world(anatomy.skeleton, motion)[..., :3, :3])
+    T = motion_to_world(anatomy.skeleton, motion)
+    world = nearest_turns(T[..., :3, :3])
     R_rest = anatomy.T_rest[:, :3, :3]
     turns = {}
     for name, joint in detail_joints(anatomy).items():
@@ -63,7 +70,8 @@ def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     splits = {parts.name: _split(anatomy, parts) for parts in anatomy.parts}
     P = anatomy.T_rest[:, :3, 3]
     reaches = {parts.name: P[parts.end] - P[parts.root] for parts in anatomy.parts}
-    return Details(turns, middle, splits, reaches, trunk_share(anatomy), touches_of(anatomy, motion))
+    inside, excess = depths(anatomy, world, T[..., :3, 3]), excess_of(anatomy, world, T[..., :3, 3])
+    return Details(turns, middle, splits, reaches, trunk_share(anatomy), inside, excess, touches_of(anatomy, motion))
 
 
 def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> Anatomy:

@@ -80,7 +80,7 @@ def reach(
     """
     G = G.copy()
     root, middle, end = P[:, parts.root], P[:, parts.middle], P[:, parts.end]
-    upper_joints, lower_joints = _limb_joints(anatomy, parts)
+    upper_joints, lower_joints = limb_joints(anatomy, parts)
     if parts.root == parts.middle:
         turn = shortest_turns(end - root, target - root)
         G[:, upper_joints] = turn[:, None] @ G[:, upper_joints]
@@ -107,17 +107,25 @@ def reach(
     return G
 
 
-def _limb_joints(anatomy: Anatomy, parts: LimbParts) -> tuple[list[int], list[int]]:
-    """The joints that turn with the upper bone and with the lower one; what hangs on the end turns with neither."""
-    parents = anatomy.skeleton.parents
-    path = [parts.end]
-    while path[-1] != parts.root:
-        path.append(parents[path[-1]])
-    path = path[::-1]
+def limb_joints(anatomy: Anatomy, parts: LimbParts) -> tuple[list[int], list[int]]:
+    """The joints that turn with the upper bone and with the lower one, with all that hangs on these bones.
+
+    What hangs on the limb's end turns with neither.
+    """
+    foot = set(beyond(anatomy, parts.end))
     if parts.root == parts.middle:
-        return path[:-1], []
-    at = path.index(parts.middle)
-    return path[:at], path[at:-1]
+        return [joint for joint in beyond(anatomy, parts.root) if joint not in foot], []
+    lower = [joint for joint in beyond(anatomy, parts.middle) if joint not in foot]
+    rest = foot | set(lower)
+    return [joint for joint in beyond(anatomy, parts.root) if joint not in rest], lower
+
+
+def beyond(anatomy: Anatomy, joint: int) -> list[int]:
+    """A joint and all that hangs on it."""
+    found = [joint]
+    for each in found:
+        found += anatomy.skeleton.children[each]
+    return found
 
 
 def _hinge_hint(anatomy: Anatomy, parts: LimbParts) -> Float[ndarray, " 3"]:
