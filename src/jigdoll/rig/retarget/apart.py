@@ -76,9 +76,12 @@ def _skin_of(asset: RiggedAsset) -> _Skin:
     return _Skin(joints, values, offsets, owners, bones, local, radii, strangers, inside, out)
 
 
-def _nearest(points: Float[ndarray, "frames points 3"], ends: Float[ndarray, "frames bones 2 3"]) -> tuple:
-    found = closest_on_segments(torch.from_numpy(points)[:, :, None], torch.from_numpy(ends)[:, None])
-    return tuple(x.numpy() for x in found)
+def _nearest(
+    points: Float[ndarray, "frames points 3"], ends: Float[ndarray, "frames bones 2 3"]
+) -> tuple[Float[ndarray, "frames points bones"], Float[ndarray, "frames points bones"]]:
+    """Where along each bone it is nearest to each point, 0 to 1, and how far that is [m]."""
+    share, gap = closest_on_segments(torch.from_numpy(points)[:, :, None], torch.from_numpy(ends)[:, None])
+    return share.numpy(), gap.numpy()
 
 
 def _thickness(share: Float[ndarray, "frames points bones"], radii: Float[ndarray, "bones knots"]) -> ndarray:
@@ -122,7 +125,8 @@ def _contact(anatomy: Anatomy, parts: LimbParts, G: ndarray, P: Float[ndarray, "
     still = still / np.maximum(np.linalg.norm(still, axis=-1, keepdims=True), 1e-9)
     sure = np.clip(2 * gap / np.maximum(radii, 1e-9), 0, 1)[..., None]
     out = sure * out + (1 - sure) * still
-    return _Contact(np.maximum(depth, 0), points, out / np.maximum(np.linalg.norm(out, axis=-1), 1e-9)[..., None], bones)
+    out = out / np.maximum(np.linalg.norm(out, axis=-1, keepdims=True), 1e-9)
+    return _Contact(np.maximum(depth, 0), points, out, bones)
 
 
 def depths(anatomy: Anatomy, G: ndarray, P: Float[ndarray, "frames joints 3"]) -> dict[str, Float[ndarray, " frames"]]:

@@ -4,7 +4,7 @@ Limits are those of the joints' roles (`rig.limits`). Artists and actors leave t
 may leave them by as much as the source's joint does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,8 @@ SOFT = 0.15
 """What goes on beyond that is pressed together into this [rad]."""
 BENT = 0.1
 """A limb that is bent by more than this at rest, or by its own clips, shows which way it folds [rad]."""
+ALIKE = 0.02
+"""A limb that is folded by that much more than the source's to the wrong side is folded wrongly [rad]."""
 SELDOM = 0.1
 """A limb that its own clips fold the other way more often than this has no right way."""
 CLIPS = 6
@@ -44,9 +46,7 @@ class Excess:
     """How far each limb is folded, negative the wrong way [rad]."""
 
 
-def excess_of(
-    anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], P: Float[ndarray, "frames joints 3"]
-) -> Excess:
+def excess_of(anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], P: Float[ndarray, "frames joints 3"]) -> Excess:
     """How far the joints of a posed body are beyond their limits."""
     twist: dict[str, ndarray] = {}
     swing: dict[str, ndarray] = {}
@@ -109,16 +109,19 @@ def fold_rightly(
         fold = _fold(anatomy, parts, G, P)
         if fold is None:
             continue
-        wrong = fold < -1e-3
-        if excess is not None:
-            wrong &= excess.folds.get(partners.get(parts.name, ""), np.zeros(1)) > -BENT
+        theirs = np.zeros(1) if excess is None else excess.folds.get(partners.get(parts.name, ""), np.zeros(1))
+        wrong = (fold < np.minimum(theirs, 0.0) - ALIKE) & (theirs > -BENT)
         if wrong.any():
             G = _reflected(anatomy, parts, G, P, wrong)
     return G
 
 
 def _reflected(
-    anatomy: Anatomy, parts: LimbParts, G: ndarray, P: Float[ndarray, "frames joints 3"], where: Bool[ndarray, " frames"]
+    anatomy: Anatomy,
+    parts: LimbParts,
+    G: ndarray,
+    P: Float[ndarray, "frames joints 3"],
+    where: Bool[ndarray, " frames"],
 ) -> Float[ndarray, "frames joints 3 3"]:
     """The middle of a limb on the other side of the line from its root to its end, in the same plane."""
     line = P[:, parts.end] - P[:, parts.root]
@@ -198,7 +201,7 @@ def _driven(anatomy: Anatomy) -> dict[int, str]:
     """Joints that limb space speaks of and that have limits, by the name under which the source has them."""
     found: dict[int, str] = {}
     for part, chain in middle_parts(anatomy).items():
-        found |= {joint: part for joint in chain}
+        found |= dict.fromkeys(chain, part)
     for parts in anatomy.parts:
         for station, bone in enumerate(limb_bones(parts)):
             if bone is not None:
@@ -214,7 +217,7 @@ def _play(
         return PLAY, PLAY
     limb, bar, station = name.partition("|")
     theirs = f"{partners.get(limb, '')}|{station}" if bar else name
-    return tuple(np.maximum(which.get(theirs, 0.0), PLAY) for which in (excess.twist, excess.swing))
+    return np.maximum(excess.twist.get(theirs, 0.0), PLAY), np.maximum(excess.swing.get(theirs, 0.0), PLAY)
 
 
 def _limits(anatomy: Anatomy, joint: int) -> tuple[float, float, float]:
@@ -224,7 +227,9 @@ def _limits(anatomy: Anatomy, joint: int) -> tuple[float, float, float]:
     return float(limits[2, 0]), float(limits[2, 1]), cone
 
 
-def _swing_and_twist(anatomy: Anatomy, joint: int, above: ndarray, G: ndarray):
+def _swing_and_twist(
+    anatomy: Anatomy, joint: int, above: Float[ndarray, "frames 3 3"], G: Float[ndarray, "frames 3 3"]
+) -> tuple[Float[ndarray, " frames"], Float[ndarray, "frames 3"], Callable[[ndarray, ndarray], ndarray]]:
     """A joint's twist about its bone [rad], its swing as axis times angle, and what puts both together again."""
     R_rest, parent = anatomy.T_rest[:, :3, :3], anatomy.skeleton.parents[joint]
     still = R_rest[parent].T @ R_rest[joint]
@@ -239,7 +244,7 @@ def _swing_and_twist(anatomy: Anatomy, joint: int, above: ndarray, G: ndarray):
     return twist, to_rotvec(swing), rebuilt
 
 
-def _pressed(values: Float[ndarray, " frames"], limit: Float[ndarray, " frames"] | Sequence[float] | float) -> ndarray:
+def _pressed(values: Float[ndarray, " frames"], limit: Float[ndarray, " frames"] | float) -> ndarray:
     """Values that hardly go on beyond their limit."""
     over = np.maximum(values - limit, 0)
     return values - over + SOFT * np.tanh(over / SOFT)

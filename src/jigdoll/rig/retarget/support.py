@@ -168,7 +168,7 @@ def _give_way(legs: Standing, x: ndarray, moved: ndarray, unit: float) -> None:
 
 
 def _step(x: ndarray, bounds: _Bounds, stiff: Float[ndarray, "frames frames"]) -> ndarray:
-    """A Gauss-Newton step, with the bounds that hold it found as it goes: who comes down on one leg leans on the next."""
+    """A Gauss-Newton step, with the bounds that hold it found as it goes: off one leg the body leans on the next."""
     step, active = np.zeros_like(x), np.zeros(bounds.values.shape, bool)
     for _ in range(ACTIVE):
         after = bounds.values - np.einsum("frk,fk->fr", bounds.J, step)
