@@ -23,6 +23,8 @@ from jigdoll.types import RiggedAsset
 
 FREE = 0.01
 """Skin may be so deep in other flesh [body lengths]; half of artists' poses are deeper than 0.002, a tenth 0.03."""
+THIN = 0.01
+"""Bones with less flesh than this, as fingers, are not kept out of [body lengths]."""
 LEVER = 0.2
 """Skin nearer to a limb's root than this is not moved by swinging the limb [limb lengths]."""
 WIDEST = {"arm": 0.7, "leg": 0.25}
@@ -45,6 +47,8 @@ class _Skin:
     values: Float[ndarray, "points influences"]
     offsets: Float[ndarray, "points influences 3"]
     """From each joint to the skin, in the joint's frame [m]."""
+    rest: Float[ndarray, "points 3"]
+    """At rest, world [m]."""
     owners: Int[ndarray, " points"]
     bones: Int[ndarray, " bones"]
     ends: Float[ndarray, "bones 2 3"]
@@ -73,7 +77,7 @@ def _skin_of(asset: RiggedAsset) -> _Skin:
     inside = np.maximum(_thickness(share, radii) - gap, 0)[0]
     owners = anatomy.owners[rows]
     strangers = ~related(anatomy.skeleton, T[:, :3, 3], owners, bones, radii)
-    return _Skin(joints, values, offsets, owners, bones, local, radii, strangers, inside, out)
+    return _Skin(joints, values, offsets, points, owners, bones, local, radii, strangers, inside, out)
 
 
 def _nearest(
@@ -90,24 +94,26 @@ def _thickness(share: Float[ndarray, "frames points bones"], radii: Float[ndarra
 
 @dataclass(frozen=True, eq=False)
 class _Contact:
-    """How deep the skin of a limb is in the flesh of others."""
+    """The skin of a limb that is deepest in the flesh of others, frame by frame."""
 
-    depth: Float[ndarray, "frames points bones"]
+    depth: Float[ndarray, " frames"]
     """Beyond rest [m]."""
-    points: Float[ndarray, "frames points 3"]
-    out: Float[ndarray, "frames points bones 3"]
-    """The direction in which skin gets out."""
-    bones: Int[ndarray, " bones"]
-    """The joints of those bones."""
+    point: Float[ndarray, "frames 3"]
+    out: Float[ndarray, "frames 3"]
+    """The direction in which it gets out."""
+    bone: Int[ndarray, " frames"]
+    """The joint whose flesh it is in."""
 
 
 def _contact(anatomy: Anatomy, parts: LimbParts, G: ndarray, P: Float[ndarray, "frames joints 3"]) -> _Contact | None:
     """The skin of a limb against the flesh of everything that is not this limb; None where neither is known."""
     skin = _skin_of(anatomy.asset)
     own = beyond(anatomy, parts.root)
-    mine = np.flatnonzero(np.isin(skin.owners, own))
-    theirs = np.flatnonzero(~np.isin(skin.bones, own))
-    mine = mine[skin.strangers[mine][:, theirs].any(1)]
+    far = np.linalg.norm(skin.rest - anatomy.T_rest[parts.root, :3, 3], axis=1) > LEVER * parts.length
+    mine = np.flatnonzero(np.isin(skin.owners, own) & far)
+    thick = skin.radii.max(1, initial=0.0) > THIN * anatomy.body_length
+    theirs = np.flatnonzero(~np.isin(skin.bones, own) & thick)
+    theirs = theirs[skin.strangers[mine][:, theirs].any(0)]
     if not len(mine) or not len(theirs):
         return None
     joints, bones = skin.joints[mine], skin.bones[theirs]
@@ -116,17 +122,20 @@ def _contact(anatomy: Anatomy, parts: LimbParts, G: ndarray, P: Float[ndarray, "
     ends = np.einsum("fbij,bkj->fbki", G[:, bones], skin.ends[theirs]) + P[:, bones][:, :, None]
     share, gap = _nearest(points, ends)
     radii = _thickness(share, skin.radii[theirs])
-    depth = radii - gap - skin.inside[np.ix_(mine, theirs)]
-    depth = np.where(skin.strangers[np.ix_(mine, theirs)], depth, 0.0)
-    axis = ends[:, None, :, 0] + share[..., None] * (ends[:, None, :, 1] - ends[:, None, :, 0])
-    out = (points[:, :, None] - axis) / np.maximum(gap, 1e-9)[..., None]
+    pairs = np.ix_(mine, theirs)
+    depth = np.where(skin.strangers[pairs], radii - gap - skin.inside[pairs], 0.0)
+    frames = np.arange(len(G))
+    point, bone = np.unravel_index(depth.reshape(len(G), -1).argmax(1), depth.shape[1:])
+    at, gaps = points[frames, point], gap[frames, point, bone]
+    start, stop = ends[frames, bone, 0], ends[frames, bone, 1]
+    out = (at - start - share[frames, point, bone, None] * (stop - start)) / np.maximum(gaps, 1e-9)[:, None]
     # Near the middle of a bone the nearest way out says nothing: out is where the skin came from.
-    still = np.einsum("fbij,pbj->fpbi", G[:, bones], skin.out[np.ix_(mine, theirs)])
+    still = np.einsum("fij,fj->fi", G[frames, bones[bone]], skin.out[mine[point], theirs[bone]])
     still = still / np.maximum(np.linalg.norm(still, axis=-1, keepdims=True), 1e-9)
-    sure = np.clip(2 * gap / np.maximum(radii, 1e-9), 0, 1)[..., None]
+    sure = np.clip(2 * gaps / np.maximum(radii[frames, point, bone], 1e-9), 0, 1)[:, None]
     out = sure * out + (1 - sure) * still
     out = out / np.maximum(np.linalg.norm(out, axis=-1, keepdims=True), 1e-9)
-    return _Contact(np.maximum(depth, 0), points, out, bones)
+    return _Contact(np.maximum(depth[frames, point, bone], 0), at, out, bones[bone])
 
 
 def depths(anatomy: Anatomy, G: ndarray, P: Float[ndarray, "frames joints 3"]) -> dict[str, Float[ndarray, " frames"]]:
@@ -135,7 +144,7 @@ def depths(anatomy: Anatomy, G: ndarray, P: Float[ndarray, "frames joints 3"]) -
     for parts in _limbs(anatomy, ("arm", "leg")):
         contact = _contact(anatomy, parts, G, P)
         if contact is not None:
-            found[parts.name] = contact.depth.max((1, 2)) / anatomy.body_length
+            found[parts.name] = contact.depth / anatomy.body_length
     return found
 
 
@@ -189,24 +198,17 @@ def _way_out(
     free: Float[ndarray, " frames"],
 ) -> Float[ndarray, "frames 3"]:
     """The turn about the limb's root that brings its deepest skin out, frame by frame [rad]."""
-    frames = np.arange(len(hub))
-    arm = contact.points - hub[:, None]
-    axis = np.cross(arm[:, :, None], contact.out)
+    axis = np.cross(contact.point - hub, contact.out)
+    size = np.linalg.norm(axis, axis=-1)
     if parts.limb.kind == "leg":
         ahead = (G[:, anatomy.pelvis] @ anatomy.T_rest[anatomy.pelvis, :3, :3].T)[:, :, 2]
-        along = np.einsum("fpbi,fi->fpb", axis, ahead)
-        steep = np.abs(along) < SIDEWAYS * np.linalg.norm(axis, axis=-1)
-        axis = np.where(steep[..., None], 0.0, along[..., None] * ahead[:, None, None])
-    lever = np.linalg.norm(axis, axis=-1)
-    excess = np.where(lever > LEVER * parts.length, contact.depth - free[:, None, None], 0.0)
-    flat = np.maximum(excess, 0).reshape(len(hub), -1)
-    worst = flat.argmax(1)
-    deep = flat[frames, worst]
-    chosen = axis.reshape(len(hub), -1, 3)[frames, worst]
+        along = (axis * ahead).sum(-1)
+        axis = np.where((np.abs(along) < SIDEWAYS * size)[:, None], 0.0, along[:, None] * ahead)
+        size = np.linalg.norm(axis, axis=-1)
+    excess = np.where(size > LEVER * parts.length, np.maximum(contact.depth - free, 0), 0.0)
     # Two limbs that touch make way for each other by halves.
-    movable = np.isin(contact.bones, [j for other in anatomy.parts for j in beyond(anatomy, other.root)])
-    share = np.where(movable, 0.5, 1.0)[worst % len(contact.bones)]
-    return chosen * (share * deep / np.maximum((chosen**2).sum(-1), 1e-12))[:, None]
+    movable = np.isin(contact.bone, [j for other in anatomy.parts for j in beyond(anatomy, other.root)])
+    return axis * (np.where(movable, 0.5, 1.0) * excess / np.maximum(size**2, 1e-12))[:, None]
 
 
 def _smooth(turn: Float[ndarray, "frames 3"], fps: float, widest: float) -> Float[ndarray, "frames 3"]:

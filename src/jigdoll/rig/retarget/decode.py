@@ -47,10 +47,13 @@ def decode(
     anatomy: Anatomy,
     *,
     lock: bool = True,
+    apart: bool = True,
     mapping: Mapping[str, str] | None = None,
     details: Details | None = None,
 ) -> Motion:
     """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand.
+
+    Without `apart` arms and legs may be in other flesh: where only the way over the ground is asked for.
 
     `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which. `details` are what
     limb space leaves out, for joints that have a namesake; fingers without one are relaxed.
@@ -68,7 +71,8 @@ def decode(
     G = within_limits(anatomy, G, partners, excess)
     G = fold_rightly(anatomy, G, root, partners, excess)
     allowed = {} if details is None else {m: details.depths[t] for m, t in partners.items() if t in details.depths}
-    G = keep_apart(anatomy, G, root, limb_motion.fps, kind="leg", allowed=allowed)
+    if apart:
+        G = keep_apart(anatomy, G, root, limb_motion.fps, kind="leg", allowed=allowed)
     on_ground: set[str] = set()
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
@@ -78,7 +82,8 @@ def decode(
         straight = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
         straight = {mine: theirs for mine, theirs in straight.items() if mine not in on_ground}
         G = keep_touches(details.touches, anatomy, G, root, straight)
-    G = keep_apart(anatomy, G, root, limb_motion.fps, kind="arm", allowed=allowed, leave=on_ground)
+    if apart:
+        G = keep_apart(anatomy, G, root, limb_motion.fps, kind="arm", allowed=allowed, leave=on_ground)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 

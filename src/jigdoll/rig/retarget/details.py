@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from jigdoll.kinematics import motion_to_world
-from jigdoll.rig.anatomy import Anatomy, Leg
+from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.bones import LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
 from jigdoll.rig.retarget.apart import depths
@@ -80,7 +80,7 @@ def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> 
     `pairs` names the partner of each limb. A limb is split anew only if its own names say nothing and its chain has
     joints at all three places.
     """
-    parts = list(anatomy.parts)
+    parts, pivots = list(anatomy.parts), {leg.parts.name: leg.pivot for leg in anatomy.legs}
     for i, name in pairs.items():
         theirs = details.splits.get(name)
         own = parts[i]
@@ -90,14 +90,11 @@ def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> 
         far = np.abs(_along(anatomy, chain)[None] - theirs[:, None])
         first, middle, last = far.argmin(1).tolist()
         if first < middle < last and float(far.min(1).max()) < _NEAR:
-            parts[i] = parts_at(own.limb, chain, first, middle, last, anatomy.T_rest[:, :3, 3])
-    legs = tuple(_with_parts(leg, parts[anatomy.parts.index(leg.parts)]) for leg in anatomy.legs)
+            new = parts_at(own.limb, chain, first, middle, last, anatomy.T_rest[:, :3, 3])
+            if pivots.get(own.name, new.end) in (new.end, *new.after):  # a foot still rolls where it rolled
+                parts[i] = new
+    legs = tuple(replace(leg, parts=parts[anatomy.parts.index(leg.parts)]) for leg in anatomy.legs)
     return replace(anatomy, parts=tuple(parts), legs=legs)
-
-
-def _with_parts(leg: Leg, parts: LimbParts) -> Leg:
-    """The leg split anew; its foot rolls about the joint that it rolled about, if that still belongs to the foot."""
-    return replace(leg, parts=parts, pivot=leg.pivot if leg.pivot in (parts.end, *parts.after) else parts.pivot)
 
 
 def same_line(anatomy: Anatomy, centres: Mapping[MiddlePart, Float[ndarray, " joints"]], share: float) -> bool:
