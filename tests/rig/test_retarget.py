@@ -15,7 +15,11 @@ from jigdoll.kinematics import forward, make_skeleton, rest_pose, rest_transform
 from jigdoll.math.rotations import quaternion_to_matrix
 from jigdoll.math.transforms import transform, translation
 from jigdoll.motion import trim_false_start
-from jigdoll.rig.retarget import retarget, retarget_with_report
+from jigdoll.rig.anatomy import anatomy_of
+from jigdoll.rig.limits import with_default_limits
+from jigdoll.rig.reparent import reparent
+from jigdoll.rig.retarget import decode, encode, retarget, retarget_with_report
+from jigdoll.rig.retarget.bounds import PLAY, SOFT
 from jigdoll.types import Motion, Pose, RiggedAsset, Skeleton
 from jigdoll.zoo.gaits import reference_motion
 from jigdoll.zoo.skeleton import build_skeleton
@@ -281,13 +285,40 @@ def test_deepmimic_numbers_must_be_finite(tmp_path: Path) -> None:
     assert deepmimic.read(path)[1].pose.rotations.shape == (1, 18, 4)
 
 
-def test_limits_do_not_matter_to_retargeting() -> None:
-    source = person()
-    locked = replace(source, limits=0 * source.limits)
-    motion = wave(source)
-    moved = retarget(motion, body(source), body(locked), lock=False)
-    plain = retarget(motion, body(source), body(source), lock=False)
-    torch.testing.assert_close(moved.pose.rotations, plain.pose.rotations, atol=1e-5, rtol=0)
+def test_joints_stay_within_the_limits_of_their_body() -> None:
+    source = with_default_limits(person())
+    stiff = replace(source, limits=0.1 * source.limits)
+    wrist = source.names.index("left_wrist")
+    angle = torch.linspace(0, 1.2, 24)
+    rotations = wave(source).pose.rotations[:1].repeat(24, 1, 1)
+    rotations[:, wrist] = torch.stack([(angle / 2).cos(), 0 * angle, 0 * angle, (angle / 2).sin()], -1)
+    motion = Motion(Pose(torch.zeros(24, 3), rotations), 30.0, "bend")
+    own, moved = (retarget(motion, body(source), body(other), lock=False) for other in (source, stiff))
+    made = [2 * m.pose.rotations[:, wrist, 0].abs().clamp(max=1).acos() for m in (own, moved)]
+    limit = float(stiff.limits[wrist, :2].abs().max()) + PLAY
+    assert float((made[0] - angle).abs().max()) < 0.02  # within its limits it does what the source does
+    assert limit < float(made[1].max()) <= limit + SOFT  # beyond them it hardly goes on
+    within = angle < limit - 0.01
+    assert float((made[1] - angle).abs()[within].max()) < 0.02
+
+
+def test_knees_fold_as_they_are_built() -> None:
+    skeleton = person()
+    knee, hip = skeleton.names.index("left_knee"), skeleton.names.index("left_hip")
+    rotations = wave(skeleton).pose.rotations[:1].repeat(12, 1, 1)
+    half = torch.linspace(0, 0.6, 12) / 2
+    rotations[:, knee] = torch.stack([half.cos(), -half.sin(), 0 * half, 0 * half], -1)  # against the knee
+    anatomy = anatomy_of(reparent(body(skeleton)).asset)
+    motion = Motion(Pose(torch.zeros(12, 3), rotations), 30.0, "broken")
+    made = decode(encode(anatomy, motion), anatomy, lock=False)
+    before, after = (forward(skeleton, m.pose)[..., :3, 3] for m in (motion, made))
+    ankle = skeleton.names.index("left_ankle")
+    line = 0.5 * (before[-1, hip] + before[-1, ankle])
+    assert float(before[-1, knee, 2]) < float(line[2]) - 0.05  # the source's knee is behind the leg
+    assert float(after[-1, knee, 2]) > float(line[2]) + 0.05
+    torch.testing.assert_close(after[:, ankle], before[:, ankle], atol=1e-3, rtol=0)
+    same = retarget(motion, body(skeleton), body(skeleton), lock=False)  # whose knee was broken may stay so
+    torch.testing.assert_close(forward(skeleton, same.pose)[..., :3, 3], before, atol=1e-3, rtol=0)
 
 
 def test_scales_of_the_source_turn_nothing() -> None:

@@ -10,10 +10,10 @@ from numpy import ndarray
 from jigdoll.judge.anatomy import JudgedBody
 from jigdoll.judge.trace import Trace
 from jigdoll.math.segments import closest_on_segments, segment_distances
+from jigdoll.rig.fleshed_bones import tree_distances
 from jigdoll.rig.remember import remembered
 from jigdoll.types import Motion, Pose, Skeleton
 from jigdoll.validators import VALIDATORS, ValidatedBody, check, prepare
-from jigdoll.validators.body import tree_distances
 from jigdoll.validators.joints import limit_excess
 
 THIN = 0.5

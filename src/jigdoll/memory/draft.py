@@ -224,7 +224,7 @@ def settled(motion: LimbMotion, anatomy: Anatomy) -> LimbMotion:
     """The motion with the way over the ground on which this body's feet do not slip."""
     if not (motion.grounded and anatomy.legs) or len(motion) < 3:
         return motion
-    made = decode(motion, anatomy).pose.root.double().numpy()[:, [0, 2]] / unit_of(anatomy, motion)
+    made = decode(motion, anatomy, apart=False).pose.root.double().numpy()[:, [0, 2]] / unit_of(anatomy, motion)
     place = motion.place.copy()
     place[:, [0, 2]] = made - made[0] + motion.place[0, [0, 2]]
     return replace(motion, place=place)

@@ -32,6 +32,8 @@ class Leg:
     """A leg and the foot that stands on the ground."""
 
     parts: LimbParts
+    pivot: int
+    """The joint about which the foot rolls: its ball, or the end of the leg."""
     foot: tuple[int, ...]
     """The joints of the foot, its ball or ankle first."""
     contact_joints: Int[ndarray, " points"]
@@ -155,7 +157,7 @@ def _leg(
     below = [foot[0]]
     for joint in below:
         below += skeleton.children[joint]
-    return Leg(parts, foot, *_contact_points(below, T, vertices, owners))
+    return Leg(parts, parts.pivot, foot, *_contact_points(below, T, vertices, owners))
 
 
 def _contact_points(

@@ -50,6 +50,11 @@ class LimbParts:
     """From the root to the very tip at rest [m]."""
 
     @property
+    def pivot(self) -> int:
+        """The joint about which a foot rolls: its ball, or the end of the limb."""
+        return self.after[0] if self.after else self.end
+
+    @property
     def name(self) -> str:
         """`left leg`, `right hind leg`, `left arm` ...: told by side, rank and kind."""
         return f"{self.limb.side} {self.limb.kind} {self.limb.rank}"

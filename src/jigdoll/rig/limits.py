@@ -40,7 +40,7 @@ Role = Literal[
 
 HINGES: tuple[Role, ...] = ("knee", "elbow", "wing_hinge")
 """Joints that fold one way only."""
-_STRAIGHT, _FLEXED = 2.0, 150.0
+STRAIGHT, FLEXED = 2.0, 150.0
 """How far a hinge opens and folds [degrees away from straight]."""
 _BENT = 0.06
 """Below this sine of its angle a hinge is straight at rest and the anatomy, not the geometry, says how it folds."""
@@ -141,7 +141,7 @@ def default_limits(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Float[Tensor,
 
 def hinge_bounds(rest: float) -> Float[Tensor, "2"]:
     """How far a hinge that is folded by `rest` [degrees] opens and folds from there [degrees]."""
-    return torch.tensor([_STRAIGHT - max(rest, _STRAIGHT), _FLEXED - rest], dtype=torch.float64)
+    return torch.tensor([STRAIGHT - max(rest, STRAIGHT), FLEXED - rest], dtype=torch.float64)
 
 
 def compound_angles(skeleton: Skeleton, pose: Pose) -> Float[Tensor, "*batch joints 3"]:

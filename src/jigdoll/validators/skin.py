@@ -5,7 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.math.segments import closest_on_segments, segment_distances
-from jigdoll.validators.body import PosedBody, ValidatedBody, flesh_at, posed_bones
+from jigdoll.rig.fleshed_bones import flesh_at
+from jigdoll.validators.body import PosedBody, ValidatedBody, posed_bones
 
 
 def self_contact(body: ValidatedBody, posed: PosedBody) -> Float[Tensor, "frames joints"]:

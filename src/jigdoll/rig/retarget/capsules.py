@@ -1,4 +1,4 @@
-"""The body as capsules: what hands may touch and must not sink into."""
+"""The body as capsules: what hands may touch."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,8 +13,6 @@ from jigdoll.rig.retarget.limb_motion import trunk_of
 
 BARE = {"trunk": 0.075, "neck": 0.05, "thigh": 0.045}
 """How thick parts of a body without skin are [heights]."""
-HAND = 0.012
-"""How far the skin of a hand is from its wrist [heights]."""
 _QUANTILE = 0.6
 """Of a bone's skin this share is nearer to the bone than its capsule is thick."""
 

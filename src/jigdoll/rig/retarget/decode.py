@@ -12,6 +12,8 @@ from jigdoll.errors import RigError
 from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.rig.anatomy import Anatomy, BodyKind, Leg, LimbParts
 from jigdoll.rig.flesh import flesh_of
+from jigdoll.rig.retarget.apart import keep_apart
+from jigdoll.rig.retarget.bounds import fold_rightly, within_limits
 from jigdoll.rig.retarget.details import Details, detail_joints, put_details, same_line, split_like
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
@@ -28,12 +30,12 @@ from jigdoll.rig.retarget.limb_motion import (
 )
 from jigdoll.rig.retarget.match import Follow, match_limbs, source_name, wave_of
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
-from jigdoll.rig.retarget.touch import keep_touches, push_out
+from jigdoll.rig.retarget.touch import keep_touches
 from jigdoll.rig.retarget.turns import interpolate_turns, shortest_turns
 from jigdoll.types import Motion, Pose
 
 APART = 25.0
-"""Legs that reach out and stand farther apart than this from the source's are built otherwise [degrees]."""
+"""Legs that reach out and rest farther apart than this from the source's are built otherwise [degrees]."""
 STRIDE = 0.8
 """Legs that reach out sideways, and legs that follow them, step by this share of what their lengths would make it."""
 BENT_AWAY = (0.2, 0.6)
@@ -45,10 +47,13 @@ def decode(
     anatomy: Anatomy,
     *,
     lock: bool = True,
+    apart: bool = True,
     mapping: Mapping[str, str] | None = None,
     details: Details | None = None,
 ) -> Motion:
     """The motion on the joints of a working copy; with `lock` feet that stand stay where they stand.
+
+    Without `apart` arms and legs may be in other flesh: where only the way over the ground is asked for.
 
     `mapping` (target's limb to source's limb, as `left arm 0`) corrects which limb follows which. `details` are what
     limb space leaves out, for joints that have a namesake; fingers without one are relaxed.
@@ -61,16 +66,24 @@ def decode(
     G, root = _world_turns(limb_motion, anatomy, pairs, details)
     if other_build(limb_motion, anatomy, pairs, details):
         G = _step_by_feet(limb_motion, anatomy, pairs, G, root)
+    partners = {anatomy.parts[i].name: source_name(follow) for i, follow in pairs.items() if follow is not None}
+    excess = None if details is None else details.excess
+    G = within_limits(anatomy, G, partners, excess)
+    G = fold_rightly(anatomy, G, root, partners, excess)
+    allowed = {} if details is None else {m: details.depths[t] for m, t in partners.items() if t in details.depths}
+    if apart:
+        G = keep_apart(anatomy, G, root, limb_motion.fps, kind="leg", allowed=allowed)
     on_ground: set[str] = set()
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
         on_ground = {leg.parts.name for leg in standing.legs}
         G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
     if details is not None and details.touches is not None:
-        partners = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
-        partners = {mine: theirs for mine, theirs in partners.items() if mine not in on_ground}
-        G = keep_touches(details.touches, anatomy, G, root, partners)
-    G = push_out(anatomy, G, root, limb_motion.fps, leave=on_ground)
+        straight = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
+        straight = {mine: theirs for mine, theirs in straight.items() if mine not in on_ground}
+        G = keep_touches(details.touches, anatomy, G, root, straight)
+    if apart:
+        G = keep_apart(anatomy, G, root, limb_motion.fps, kind="arm", allowed=allowed, leave=on_ground)
     return to_motion(anatomy, G, root, fps=limb_motion.fps, name=limb_motion.name)
 
 
@@ -130,13 +143,11 @@ def _small_parts(anatomy: Anatomy, details: Details | None) -> dict[int, ndarray
     return relaxed_fingers(anatomy) | shown
 
 
-def other_build(
-    lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None
-) -> bool:
+def other_build(lm: LimbMotion, anatomy: Anatomy, pairs: Mapping[int, Follow | None], details: Details | None) -> bool:
     """Whether the source's legs are built otherwise, so that their turns mean nothing: then feet alone are followed.
 
-    Legs that hang down against legs that reach out; and legs that reach out stand in as many ways as there are rigs, so
-    they are held together by where they reach as they stand, and a motion without its rig is followed by feet.
+    Legs that hang down against legs that reach out; and legs that reach out rest in as many ways as there are rigs: if
+    they rest otherwise than the source's, or the source's rest is not known, feet are followed.
     """
     if not sprawls(anatomy.kind) or not sprawls(lm.kind):
         return sprawls(anatomy.kind) != sprawls(lm.kind)
@@ -145,10 +156,10 @@ def other_build(
     apart = []
     for i, follow in pairs.items():
         parts = anatomy.parts[i]
-        if follow is None or parts.limb.kind != "leg":
+        theirs = None if follow is None else details.reaches.get(source_name(follow))
+        if follow is None or theirs is None or parts.limb.kind != "leg":
             continue
-        track = follow.track
-        theirs = (track.end[track.contact] if track.contact.any() else track.end).mean(0)
+        theirs = theirs * [-1.0, 1.0, 1.0] if follow.crossed else theirs
         ours = anatomy.T_rest[parts.end, :3, 3] - anatomy.T_rest[parts.root, :3, 3]
         cosine = theirs @ ours / max(float(np.linalg.norm(theirs) * np.linalg.norm(ours)), 1e-9)
         apart.append(float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))))
@@ -268,7 +279,7 @@ def with_hands(anatomy: Anatomy, pairs: Mapping[int, Follow | None]) -> Anatomy:
         joints = [parts.end, *parts.after]
         points = [outline[j] if np.isfinite(outline[j]).all() else np.zeros((1, 3)) for j in joints]
         carriers = np.repeat(joints, [len(p) for p in points])
-        hands.append(Leg(parts, (parts.end,), carriers, np.concatenate(points)))
+        hands.append(Leg(parts, parts.pivot, (parts.end,), carriers, np.concatenate(points)))
     return replace(anatomy, legs=(*anatomy.legs, *hands))
 
 

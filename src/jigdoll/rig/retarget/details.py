@@ -14,6 +14,8 @@ from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.bones import LimbParts, middle_by_name, parts_at
 from jigdoll.rig.names import read_name
+from jigdoll.rig.retarget.apart import depths
+from jigdoll.rig.retarget.bounds import Excess, excess_of
 from jigdoll.rig.retarget.limb_motion import MiddlePart, canonical_turn, heading_of, middle_parts, trunk_of, yaw
 from jigdoll.rig.retarget.touch import Touches, touches_of
 from jigdoll.rig.retarget.turns import nearest_turns
@@ -38,15 +40,22 @@ class Details:
     """Trunk, neck and tail joint by joint, as limb space has them at its stations: a snake has more joints."""
     splits: Mapping[str, Float[ndarray, "3"]]
     """Of each limb where along its chain its root, its middle and its end are, 0 to 1."""
+    reaches: Mapping[str, Float[ndarray, "3"]]
+    """Of each limb the way from its root to its end at rest."""
     trunk_share: float
     """How much of the way along trunk and neck is the trunk."""
+    depths: Mapping[str, Float[ndarray, " frames"]]
+    """How deep each arm and leg is in other flesh [body lengths]."""
+    excess: Excess
+    """How far joints are beyond their limits."""
     touches: Touches | None = None
     """What the hands touch."""
 
 
 def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     """The details of a motion of a working copy."""
-    world = nearest_turns(motion_to_world(anatomy.skeleton, motion)[..., :3, :3])
+    T = motion_to_world(anatomy.skeleton, motion)
+    world = nearest_turns(T[..., :3, :3])
     R_rest = anatomy.T_rest[:, :3, :3]
     turns = {}
     for name, joint in detail_joints(anatomy).items():
@@ -59,7 +68,10 @@ def details_of(anatomy: Anatomy, motion: Motion) -> Details:
     free = np.einsum("fba,fjbc->fjac", H, since)
     middle: dict[MiddlePart, ndarray] = {part: free[:, list(chain)] for part, chain in middle_parts(anatomy).items()}
     splits = {parts.name: _split(anatomy, parts) for parts in anatomy.parts}
-    return Details(turns, middle, splits, trunk_share(anatomy), touches_of(anatomy, motion))
+    P = anatomy.T_rest[:, :3, 3]
+    reaches = {parts.name: P[parts.end] - P[parts.root] for parts in anatomy.parts}
+    inside, excess = depths(anatomy, world, T[..., :3, 3]), excess_of(anatomy, world, T[..., :3, 3])
+    return Details(turns, middle, splits, reaches, trunk_share(anatomy), inside, excess, touches_of(anatomy, motion))
 
 
 def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> Anatomy:
@@ -68,7 +80,7 @@ def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> 
     `pairs` names the partner of each limb. A limb is split anew only if its own names say nothing and its chain has
     joints at all three places.
     """
-    parts = list(anatomy.parts)
+    parts, pivots = list(anatomy.parts), {leg.parts.name: leg.pivot for leg in anatomy.legs}
     for i, name in pairs.items():
         theirs = details.splits.get(name)
         own = parts[i]
@@ -78,7 +90,9 @@ def split_like(details: Details, anatomy: Anatomy, pairs: Mapping[int, str]) -> 
         far = np.abs(_along(anatomy, chain)[None] - theirs[:, None])
         first, middle, last = far.argmin(1).tolist()
         if first < middle < last and float(far.min(1).max()) < _NEAR:
-            parts[i] = parts_at(own.limb, chain, first, middle, last, anatomy.T_rest[:, :3, 3])
+            new = parts_at(own.limb, chain, first, middle, last, anatomy.T_rest[:, :3, 3])
+            if pivots.get(own.name, new.end) in (new.end, *new.after):  # a foot still rolls where it rolled
+                parts[i] = new
     legs = tuple(replace(leg, parts=parts[anatomy.parts.index(leg.parts)]) for leg in anatomy.legs)
     return replace(anatomy, parts=tuple(parts), legs=legs)
 

@@ -3,10 +3,11 @@
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
-from scipy.ndimage import gaussian_filter1d, maximum_filter1d
+from scipy.ndimage import gaussian_filter1d
 
 from jigdoll.rig.anatomy import Anatomy, Leg, LimbParts
-from jigdoll.rig.retarget.standing import pivot_of
+from jigdoll.rig.limits import FLEXED
+from jigdoll.rig.retarget.support import Standing, support
 from jigdoll.rig.retarget.turns import from_rotvec, shortest_turns
 
 SMOOTH_SECONDS = 0.12
@@ -15,6 +16,10 @@ SHORTEST = 3
 """Stances of fewer frames are no stances, and so are gaps."""
 STRETCH = 0.998
 """How straight a leg may become, as a share of its bones."""
+FOLDED = np.radians(180.0 - FLEXED)
+"""The least angle between the bones of a limb that is folded [rad]."""
+ROUNDS = 3
+"""The soles of legs of one bone turn with them: places and heights are found again so many times."""
 
 
 def lock_feet(
@@ -27,14 +32,15 @@ def lock_feet(
     """World rotations and root places with feet that stand still while they stand, on the ground and not below it."""
     root = _travel_with_feet(anatomy, G, root, stands, fps)
     root = _rest_on_feet(anatomy, G, root, stands, fps)
-    P = places(anatomy, G, root)
-    offsets = _offsets(anatomy, G, P, stands)
-    root = root + _reachable(anatomy, P, offsets, fps)
-    P = places(anatomy, G, root)
-    G = G.copy()
-    for i, leg in enumerate(anatomy.legs):
-        offset = _offsets(anatomy, G, P, stands, only=i)[:, 0]
-        G = reach(anatomy, G, P, leg.parts, P[:, leg.parts.end] + offset)
+    anchors = _anchors(anatomy, places(anatomy, G, root), stands)
+    rounds = ROUNDS if any(_is_stiff(leg.parts) for leg in anatomy.legs) else 1
+    for _ in range(rounds):
+        G, root = _carried_by_legs(anatomy, G, root, stands, anchors, fps)
+        P = places(anatomy, G, root)
+        offsets = _offsets(anatomy, G, P, stands, anchors)
+        G = G.copy()
+        for i, leg in enumerate(anatomy.legs):
+            G = reach(anatomy, G, P, leg.parts, P[:, leg.parts.end] + offsets[:, i])
     return G, root
 
 
@@ -74,16 +80,15 @@ def reach(
     """
     G = G.copy()
     root, middle, end = P[:, parts.root], P[:, parts.middle], P[:, parts.end]
-    upper_joints, lower_joints = _limb_joints(anatomy, parts)
+    upper_joints, lower_joints = limb_joints(anatomy, parts)
     if parts.root == parts.middle:
         turn = shortest_turns(end - root, target - root)
         G[:, upper_joints] = turn[:, None] @ G[:, upper_joints]
         return G
     a = np.linalg.norm(middle - root, axis=1)
     b = np.linalg.norm(end - middle, axis=1)
-    want = np.linalg.norm(target - root, axis=1)
-    want = np.clip(want, np.abs(a - b) + 1e-3 * (a + b), STRETCH * (a + b))
     have = np.linalg.norm(end - root, axis=1)
+    want = np.clip(np.linalg.norm(target - root, axis=1), *_spans(P, parts))
     axis = np.cross(middle - root, end - middle)
     flat = np.linalg.norm(axis, axis=1) < 1e-4 * a * b
     if flat.any():  # a straight limb bends about the body's own sideways axis
@@ -102,17 +107,25 @@ def reach(
     return G
 
 
-def _limb_joints(anatomy: Anatomy, parts: LimbParts) -> tuple[list[int], list[int]]:
-    """The joints that turn with the upper bone and with the lower one; what hangs on the end turns with neither."""
-    parents = anatomy.skeleton.parents
-    path = [parts.end]
-    while path[-1] != parts.root:
-        path.append(parents[path[-1]])
-    path = path[::-1]
+def limb_joints(anatomy: Anatomy, parts: LimbParts) -> tuple[list[int], list[int]]:
+    """The joints that turn with the upper bone and with the lower one, with all that hangs on these bones.
+
+    What hangs on the limb's end turns with neither.
+    """
+    foot = set(beyond(anatomy, parts.end))
     if parts.root == parts.middle:
-        return path[:-1], []
-    at = path.index(parts.middle)
-    return path[:at], path[at:-1]
+        return [joint for joint in beyond(anatomy, parts.root) if joint not in foot], []
+    lower = [joint for joint in beyond(anatomy, parts.middle) if joint not in foot]
+    rest = foot | set(lower)
+    return [joint for joint in beyond(anatomy, parts.root) if joint not in rest], lower
+
+
+def beyond(anatomy: Anatomy, joint: int) -> list[int]:
+    """A joint and all that hangs on it."""
+    found = [joint]
+    for each in found:
+        found += anatomy.skeleton.children[each]
+    return found
 
 
 def _hinge_hint(anatomy: Anatomy, parts: LimbParts) -> Float[ndarray, " 3"]:
@@ -145,7 +158,7 @@ def _travel_with_feet(
     slip = np.zeros((len(root) - 1, 2))
     count = np.zeros(len(root) - 1)
     for i, leg in enumerate(anatomy.legs):
-        step = np.diff(P[:, pivot_of(leg.parts)][:, [0, 2]], axis=0)
+        step = np.diff(P[:, leg.pivot][:, [0, 2]], axis=0)
         both = stands[1:, i] & stands[:-1, i]
         slip[both] += step[both]
         count += both
@@ -184,21 +197,32 @@ def _rest_on_feet(
     return moved
 
 
+def _anchors(
+    anatomy: Anatomy, P: Float[ndarray, "frames joints 3"], stands: Bool[ndarray, "frames legs"]
+) -> list[list[Float[ndarray, " 2"]]]:
+    """Where on the ground each stance of each leg is, along x and z."""
+    return [
+        [P[first:last, leg.pivot].mean(0)[[0, 2]] for first, last in runs(stands[:, i])]
+        for i, leg in enumerate(anatomy.legs)
+    ]
+
+
 def _offsets(
-    anatomy: Anatomy, G: ndarray, P: Float[ndarray, "frames joints 3"], stands: ndarray, only: int | None = None
+    anatomy: Anatomy,
+    G: Float[ndarray, "frames joints 3 3"],
+    P: Float[ndarray, "frames joints 3"],
+    stands: Bool[ndarray, "frames legs"],
+    anchors: list[list[Float[ndarray, " 2"]]],
 ) -> Float[ndarray, "frames legs 3"]:
     """How far each foot has to move: to its anchor while it stands, smoothly from one to the next while it swings."""
-    chosen = range(len(anatomy.legs)) if only is None else [only]
-    out = np.zeros((len(P), len(chosen), 3))
+    out = np.zeros((len(P), len(anatomy.legs), 3))
     frames = np.arange(len(P))
-    for k, i in enumerate(chosen):
-        leg = anatomy.legs[i]
-        pivot = P[:, pivot_of(leg.parts)]
+    for i, leg in enumerate(anatomy.legs):
+        pivot = P[:, leg.pivot]
         low = soles(leg, G, P)[..., 1].min(1)
         offset = np.full((len(P), 3), np.nan)
-        for first, last in runs(stands[:, i]):
-            anchor = pivot[first:last].mean(0)
-            offset[first:last] = anchor - pivot[first:last]
+        for anchor, (first, last) in zip(anchors[i], runs(stands[:, i]), strict=True):
+            offset[first:last, [0, 2]] = anchor - pivot[first:last][:, [0, 2]]
             offset[first:last, 1] = -low[first:last]
         known = ~np.isnan(offset[:, 0])
         if not known.any():
@@ -206,7 +230,7 @@ def _offsets(
         else:
             offset = _eased(offset, known, frames)
         offset[:, 1] = np.maximum(offset[:, 1], -low)
-        out[:, k] = offset
+        out[:, i] = offset
     return out
 
 
@@ -222,23 +246,58 @@ def _eased(offset: ndarray, known: ndarray, frames: ndarray) -> ndarray:
     return filled
 
 
-def _reachable(anatomy: Anatomy, P: ndarray, offsets: ndarray, fps: float) -> Float[ndarray, "frames 3"]:
-    """How far the body has to sink so that no leg is too short for its foot's place."""
-    sink = np.zeros(len(P))
+def _carried_by_legs(
+    anatomy: Anatomy,
+    G: Float[ndarray, "frames joints 3 3"],
+    root: Float[ndarray, "frames 3"],
+    stands: Bool[ndarray, "frames legs"],
+    anchors: list[list[Float[ndarray, " 2"]]],
+    fps: float,
+) -> tuple[Float[ndarray, "frames joints 3 3"], Float[ndarray, "frames 3"]]:
+    """The body where its standing legs reach their places; places that cannot be reached are moved in `anchors`."""
+    P = places(anatomy, G, root)
+    ends = np.stack([P[:, leg.parts.end] for leg in anatomy.legs], 1) + _offsets(anatomy, G, P, stands, anchors)
+    hips = np.stack([P[:, leg.parts.root] for leg in anatomy.legs], 1)
+    shortest, longest = (np.stack(x, 1) for x in zip(*(_spans(P, leg.parts) for leg in anatomy.legs), strict=True))
+    stance, count = np.full(stands.shape, -1), 0
+    for i in range(len(anatomy.legs)):
+        for first, last in runs(stands[:, i]):
+            stance[first:last, i], count = count, count + 1
+    legs = Standing(hips, ends, shortest, longest, stands, stance, _stiff_soles(anatomy, G, P), P[:, anatomy.pelvis])
+    tilts = any(_is_stiff(leg.parts) for leg in anatomy.legs)
+    way, tilt, moved = support(legs, unit=anatomy.leg_length, smooth=SMOOTH_SECONDS * fps, tilts=tilts)
+    shifts = iter(moved)
+    for row in anchors:
+        row[:] = [place + next(shifts) for place in row]
+    centre = P[:, anatomy.pelvis]
+    return tilt[:, None] @ G, centre + np.einsum("fab,fb->fa", tilt, root - centre) + way
+
+
+def _is_stiff(parts: LimbParts) -> bool:
+    """Whether a limb is one bone."""
+    return parts.root == parts.middle
+
+
+def _spans(
+    P: Float[ndarray, "frames joints 3"], parts: LimbParts
+) -> tuple[Float[ndarray, " frames"], Float[ndarray, " frames"]]:
+    """The least and the most distance between the root of a limb and its end: as far as its middle folds and opens."""
+    a = np.linalg.norm(P[:, parts.middle] - P[:, parts.root], axis=1)
+    b = np.linalg.norm(P[:, parts.end] - P[:, parts.middle], axis=1)
+    if _is_stiff(parts):
+        return b, b
+    have = np.linalg.norm(P[:, parts.end] - P[:, parts.root], axis=1)
+    folded = np.sqrt(np.maximum(a**2 + b**2 - 2 * a * b * np.cos(FOLDED), 0))
+    return np.minimum(folded, have), np.maximum(STRETCH * (a + b), have)
+
+
+def _stiff_soles(
+    anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], P: Float[ndarray, "frames joints 3"]
+) -> Float[ndarray, "frames legs 3"]:
+    """The lowest skin of legs of one bone; not a number for legs that bend."""
+    found = np.full((len(P), len(anatomy.legs), 3), np.nan)
     for i, leg in enumerate(anatomy.legs):
-        parts = leg.parts
-        if parts.root == parts.middle:
-            continue
-        bones = np.linalg.norm(P[:, parts.middle] - P[:, parts.root], axis=1)
-        bones = bones + np.linalg.norm(P[:, parts.end] - P[:, parts.middle], axis=1)
-        way = P[:, parts.end] + offsets[:, i] - P[:, parts.root]
-        flat = np.linalg.norm(way[:, [0, 2]], axis=1)
-        tall = np.sqrt(np.maximum((STRETCH * bones) ** 2 - flat**2, 0))
-        sink = np.maximum(sink, -way[:, 1] - tall)
-    if not (sink > 0).any():
-        return np.zeros((len(P), 3))
-    width = max(int(SMOOTH_SECONDS * fps), 1)
-    wide = maximum_filter1d(sink, 2 * width + 1, mode="nearest")
-    lower = np.zeros((len(P), 3))
-    lower[:, 1] = -gaussian_filter1d(wide, SMOOTH_SECONDS * fps / 2, mode="nearest")
-    return lower
+        if _is_stiff(leg.parts):
+            skin = soles(leg, G, P)
+            found[:, i] = skin[np.arange(len(P)), skin[..., 1].argmin(1)]
+    return found

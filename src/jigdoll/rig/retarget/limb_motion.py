@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from jigdoll.rig.anatomy import FLAT, Anatomy, BodyKind, LimbParts
-from jigdoll.rig.retarget.standing import Standing, pivot_of, standing_of
+from jigdoll.rig.retarget.standing import Standing, standing_of
 from jigdoll.rig.retarget.turns import bone_centres, fit_turns, nearest_turns, shortest_turns
 from jigdoll.types import Limb, Motion
 
@@ -202,7 +202,7 @@ def canonical_turn(anatomy: Anatomy, parts: LimbParts, station: int) -> Float[nd
     bone = limb_bones(parts)[station]
     P = anatomy.T_rest[:, :3, 3]
     if parts.limb.kind == "leg" and station in (1, 2) and anatomy.kind in STANDING:
-        way = (P[pivot_of(parts)] - P[parts.root]) * [0.0, 1.0, 1.0]
+        way = (P[parts.pivot] - P[parts.root]) * [0.0, 1.0, 1.0]
         return shortest_turns(canonical_direction(parts.limb)[None], way[None])[0]
     if bone is None or bone[1] < 0 or station == 0 or not is_straightened(anatomy, parts):
         return np.eye(3)

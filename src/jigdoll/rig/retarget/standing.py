@@ -26,6 +26,8 @@ LEGS_IN_BODY = 3.0
 """A body of which the feet are judged is at most so many of its legs long."""
 STOCK_STILL, SLOPE = 0.12, 0.06
 """A foot that is slower than this [body lengths / s] stands, even so high above its lowest level [body lengths]."""
+HELD_UP = 0.3
+"""A foot whose lowest way is so much higher than that of the lowest foot is held up [leg lengths]."""
 HAND_ON_GROUND = 0.06
 """A hand is on the ground below this share of the height."""
 OUT_OF_REACH = 0.1
@@ -138,13 +140,8 @@ def feet_of(anatomy: Anatomy, world: Float[ndarray, "frames joints 4 4"], fps: f
         T = world[:, leg.contact_joints]
         points = np.einsum("fpab,pb->fpa", T[..., :3, :3], leg.contact_points) + T[..., :3, 3]
         soles[:, i] = points[:, np.arange(count) % points.shape[1]]
-    joints = np.stack([world[:, pivot_of(leg.parts), :3, 3] for leg in anatomy.legs], 1)
+    joints = np.stack([world[:, leg.pivot, :3, 3] for leg in anatomy.legs], 1)
     return Feet(torch.from_numpy(joints), torch.from_numpy(soles), fps, foot_scale(anatomy))
-
-
-def pivot_of(parts: LimbParts) -> int:
-    """The joint about which a foot rolls: its ball, or the end of the limb."""
-    return parts.after[0] if parts.after else parts.end
 
 
 def _with_stances(
@@ -159,9 +156,17 @@ def _with_stances(
             motion = with_travel(motion, velocity)
             world = motion_to_world(anatomy.skeleton, motion)
             feet = feet_of(anatomy, world, motion.fps)
-            return world, find_stances(feet, travel=velocity.double()).numpy()
+            stands = find_stances(feet, travel=velocity.double())
+            return world, (stands & _on_ground(feet, anatomy)).numpy()
     way = (root[-1] - root[0])[[0, 2]] * motion.fps / max(len(root) - 1, 1)
-    return world, (find_stances(feet, travel=way.double()) | _stock_still(feet)).numpy()
+    stands = find_stances(feet, travel=way.double()) | _stock_still(feet)
+    return world, (stands & _on_ground(feet, anatomy)).numpy()
+
+
+def _on_ground(feet: Feet, anatomy: Anatomy) -> Bool[torch.Tensor, " feet"]:
+    """Which feet come down to the ground on which the others stand: who sits up holds two in the air, however still."""
+    levels = standing_levels(feet)
+    return levels - levels.min() <= HELD_UP * anatomy.leg_length
 
 
 def _stock_still(feet: Feet) -> Bool[torch.Tensor, "frames feet"]:

@@ -1,16 +1,16 @@
-"""Hands: what they touch in the source they touch on the target, and skin stays out of skin."""
+"""Hands: what they touch in the source they touch on the target."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-from scipy.ndimage import gaussian_filter1d, maximum_filter1d
+from scipy.ndimage import gaussian_filter1d
 
 from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import Anatomy, LimbParts
-from jigdoll.rig.retarget.capsules import HAND, Capsules, capsules_of, nearest_places
+from jigdoll.rig.retarget.capsules import Capsules, capsules_of, nearest_places
 from jigdoll.rig.retarget.feet import places, reach
 from jigdoll.rig.retarget.turns import nearest_turns
 from jigdoll.types import Motion
@@ -126,44 +126,6 @@ def keep_touches(
         share = touches.hands[:, None]
         for arm, sign in ((left, 0.5), (right, -0.5)):
             G = reach(anatomy, G, P, arm, (1 - share) * P[:, arm.end] + share * (middle + sign * way))
-    return G
-
-
-def push_out(
-    anatomy: Anatomy,
-    G: Float[ndarray, "frames joints 3 3"],
-    root: Float[ndarray, "frames 3"],
-    fps: float,
-    *,
-    leave: Set[str] = frozenset(),
-) -> Float[ndarray, "frames joints 3 3"]:
-    """World rotations with hands outside of the trunk, the head and the thighs, smoothly over time.
-
-    Arms to `leave` stand on the ground.
-    """
-    arms = [arm for arm in _arms(anatomy) if arm.root != arm.middle and arm.name not in leave]
-    if anatomy.kind != "person" or not arms or not anatomy.asset.has_mesh:
-        return G
-    capsules = capsules_of(anatomy)
-    skin = HAND * anatomy.height
-    rest = anatomy.T_rest[None]
-    for arm in arms:
-        P = places(anatomy, G, root)
-        still = nearest_places(capsules, rest[..., :3, :3], rest[..., :3, 3], rest[:, arm.end, :3, 3]).gap[0]
-        allowed = np.minimum(still, skin)  # what touches at rest may touch
-        near = nearest_places(capsules, G, P, P[:, arm.end])
-        depth = np.maximum(allowed - near.gap, 0)
-        if not (depth > 0).any():
-            continue
-        worst = depth.argmax(1)
-        frames = np.arange(len(G))
-        move = near.out[frames, worst] * depth[frames, worst][:, None]
-        size = np.linalg.norm(move, axis=1)
-        width = max(round(SECONDS * fps), 1)
-        wide = gaussian_filter1d(maximum_filter1d(size, 2 * width + 1, mode="nearest"), width, mode="nearest")
-        way = gaussian_filter1d(move, width, axis=0, mode="nearest")
-        way = way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-9)
-        G = reach(anatomy, G, P, arm, P[:, arm.end] + wide[:, None] * way)
     return G
 
 
