@@ -26,7 +26,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from jigdoll.candidates import DRAFTS, WIDE, choose, from_memory
+from jigdoll.candidates import DRAFTS, WIDE, Sketching, choose, from_memory
 from jigdoll.contacts import find_stances
 from jigdoll.corpus import takes
 from jigdoll.distill.foot_lock import foot_lock
@@ -119,7 +119,7 @@ def ours(anatomy: Anatomy, prompt: str) -> Motion:
     if len(every) == 1:
         made = draft(open_memory(), read(prompt), anatomy, open_encoder(), every[0])
         return foot_lock(anatomy, made.motion) if made.limb_motion.grounded else made.motion
-    found = from_memory(open_memory(), read(prompt), anatomy, open_encoder(), every)
+    found = from_memory(Sketching(open_memory(), read(prompt), anatomy, open_encoder()), every)
     return found[choose(found)].motion
 
 
@@ -263,7 +263,7 @@ def nameless(options: Options) -> Iterator[dict]:
             other = replace(asset, skeleton=replace(asset.skeleton, names=named))
             anatomy = anatomy_of(reparent(other).asset)
             every = [Directions(seed=k, worse=WIDE, seconds=2.0) for k in range(DRAFTS)]
-            found = from_memory(open_memory(), read(prompt), anatomy, open_encoder(), every)
+            found = from_memory(Sketching(open_memory(), read(prompt), anatomy, open_encoder()), every)
             row |= {f"{what} body": f"{anatomy.kind}, {len(anatomy.legs)} legs"}
             row |= {f"{what} grade": found[choose(found)].natural.grade}
         yield row

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from jigdoll.distill.finish import at_most, finished, preference
 from jigdoll.distill.loop import Distilled, StepReport, distill
 from jigdoll.distill.options import AnimateOptions
 from jigdoll.distill.scene import make_scene
-from jigdoll.errors import JigdollError, MissingExtra, PromptWarning
+from jigdoll.errors import MissingExtra, PromptWarning
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.grade import graded
@@ -66,7 +67,7 @@ def animate(
     *,
     out: str | Path | None = None,
     draft: DraftSource = "auto",
-    pose_model: PoseModel | None = None,
+    pose_model: str | Path | PoseModel | None = None,
     prior: str | VideoPrior | None = None,
     device: str | None = None,
     offload: bool = False,
@@ -89,9 +90,10 @@ def animate(
 
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
     again goes on where it was stopped. Real motion is found by the words and put on the body, in seconds; the most
-    natural of several drafts is kept. A `pose_model` drafts what no real motion is known for. With a `prior` (pocket,
-    which is built in, the name of a large video model, or yours) the draft is then distilled; with the draft "none"
-    distillation begins at rest, as in the paper.
+    natural of several drafts is kept. The pose space (its weights that ship, those of a file, or a `pose_model` of
+    yours) draws what no real motion is known for; the draft "pose" asks only it, "mixed" both and mixtures. With a
+    `prior` (pocket, which is built in, the name of a large video model, or yours) the draft is then distilled; with the
+    draft "none" distillation begins at rest, as in the paper.
     A large prior takes a `device` such as cuda, and less memory by `offload` and `vae_frames` (`prior.open`).
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
@@ -103,16 +105,12 @@ def animate(
     check_rate(fps)
     if physics:
         check_physics()
-    if draft == "pose" and pose_model is None:
-        raise JigdollError("a draft from the pose space needs a pose model (pose_model=...)")
-    if draft == "none" and prior is None:
-        raise JigdollError(
-            "without a draft somebody must make the motion: name a prior to distil from (--prior pocket)"
-        )
     given = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
     options = replace(settings, **{name: value for name, value in given.items() if value is not None})
     gpu = {"device": device, "offload": offload, "vae_frames": vae_frames}
     video_prior = None if prior is None else open_prior(prior, **gpu)
+    makers = Makers(draft, Path(pose_model) if isinstance(pose_model, str) else pose_model, video_prior)
+    makers.check()
     asked = read(prompt)
     if draft == "none":
         _refuse_unlearned(asked, video_prior, anyway=anyway)
@@ -120,21 +118,27 @@ def animate(
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=part(progress, 0.0, 0.1))
     request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": _named(prior)}
-    request |= {"draft": draft, "fps": fps, "physics": physics, "character_seed": character_seed, **gpu}
+    request |= {
+        "draft": draft,
+        "pose_model": _named(pose_model),
+        "fps": fps,
+        "physics": physics,
+        "character_seed": character_seed,
+        **gpu,
+    }
     request |= asdict(axes) | asdict(options) | {"directions": asdict(directions)}
     reparented = reparent(asset)
     who = Performer(asset, reparented, anatomy_of(reparented.asset))
     ready = sized(who.anatomy) if physics else None  # refuses now what has no flesh
     with _folder(out, request) as run:
         drafting, working = part(progress, 0.1, 0.3), part(progress, 0.3, 0.4 if physics else 0.7)
-        makers = Makers(draft, pose_model, video_prior)
         candidates = make_candidates(who, asked, options, directions, makers, fps=fps, progress=drafting)
         if draft == "auto" and not candidates:
             _refuse_unlearned(asked, video_prior, anyway=anyway)
         best = candidates[choose(candidates)] if candidates else None
         distilled = None
         if video_prior is not None:
-            motion, distilled = _distilled(who, asked, best, video_prior, options, fps=fps, run=run, progress=working)
+            motion, distilled = _distilled(who, asked, best, makers, options, fps=fps, run=run, progress=working)
         else:
             assert best is not None
             motion = best.motion
@@ -165,14 +169,17 @@ def _distilled(
     who: Performer,
     asked: Request,
     best: Candidate | None,
-    prior: VideoPrior,
+    makers: Makers,
     options: AnimateOptions,
     *,
     fps: float,
     run: Run | None,
     progress: Progress,
 ) -> tuple[Motion, Distilled]:
-    """What the prior makes of the draft, or of the rest pose."""
+    """What the prior makes of the draft, or of the rest pose; the pose space says how natural each pose is."""
+    prior, model = makers.prior, None if best is None else makers.pose
+    assert prior is not None
+    natural = None if model is None else partial(model.score, who.anatomy)
     words, unwanted = prior.texts(asked)
     if options.guidance.negative_prompt is None:
         options = replace(options, guidance=replace(options.guidance, negative_prompt=unwanted))
@@ -188,7 +195,9 @@ def _distilled(
         return quality(judge(who.anatomy.asset, motion)) + PREFERENCE * preference(scene, motion)
 
     progress(0.0, "setting the scene")
-    scene = make_scene(who.anatomy, words, prior, options, draft=None if best is None else best.motion)
+    scene = make_scene(
+        who.anatomy, words, prior, options, draft=None if best is None else best.motion, naturalness=natural
+    )
     made = distill(
         scene,
         checkpoint=run.checkpoint if run else None,

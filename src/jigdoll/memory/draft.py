@@ -1,6 +1,6 @@
 """From a sentence to a draft: real motion for each of its actions, shaped and joined, on the joints of a body."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_
 from jigdoll.memory.loops import go_on, long_enough, loop
 from jigdoll.memory.parts import alike
 from jigdoll.memory.paths import checked_path, circle, follow, path_length, straight, up_to
-from jigdoll.memory.segments import Memory
+from jigdoll.memory.segments import Memory, Words
 from jigdoll.memory.shape import STANDING, at_frames, at_speed, fastest, mirror, resample, speed_of
 from jigdoll.motion import in_place
 from jigdoll.protocols import TextEncoder
@@ -35,6 +35,11 @@ SETTLE_SECONDS = 3.0
 """A stride is looked at for so long to find how fast feet that do not slip carry a body."""
 ALTERNATIVES = 4
 """What goes on for long is made of at most so many segments."""
+DRAWN = 0.5
+"""How well words fit what is drawn and not found: real motion that fits well comes before it."""
+
+Draw = Callable[[Request, RequestedAction], LimbMotion]
+"""Makes up an action that is not found, in limb space, at the rate of the clip."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +91,15 @@ def draft(
     anatomy: Anatomy,
     encoder: TextEncoder,
     directions: Directions = Directions(),
+    *,
+    draw: Draw | None = None,
+    drawn: Collection[int] = (),
 ) -> Draft:
-    """The sentence as real motion on this body; refused by name where the memory knows nothing like it."""
+    """The sentence as real motion on this body; refused by name where the memory knows nothing like it.
+
+    `draw` makes up what is not known; `drawn` are the numbers of the actions that it makes up whatever is known. What
+    it makes is timed, joined, directed and put on the body as found motion is.
+    """
     _check(directions)
     request, heard = understood(request, encoder)
     if not request.actions:
@@ -95,14 +107,22 @@ def draft(
             f"{request.prompt!r}: no action was found in it; say what it does, such as walks, jumps, waves"
         )
     request = replace(request, actions=tuple(_walked(action) for action in request.actions))
-    ranked = [_found(memory, request, action, anatomy, encoder) for action in request.actions]
+    ranked = [[] if i in drawn else find(memory, request, a, anatomy, encoder) for i, a in enumerate(request.actions)]
     chosen: list[Found] = []
     pieces: list[list[LimbMotion]] = []
     for action, found in zip(request.actions, ranked, strict=True):
-        last = pieces[-1][0] if pieces else directions.start
-        best = pick_after(memory, found, directions.seed, None if last is None else _follows(last), directions.worse)
-        others = [f for f in found if _same(f, best)][: ALTERNATIVES - 1]
-        raw = [_piece(memory, f, request, action, directions.fps) for f in (best, *others)]
+        if found:
+            last = pieces[-1][0] if pieces else directions.start
+            gap = None if last is None else _follows(last)
+            best = pick_after(memory, found, directions.seed, gap, directions.worse)
+            kin = [best, *[f for f in found if _same(f, best)][: ALTERNATIVES - 1]]
+            raw = [_shaped(memory.segment(f.index).motion, f, request, action, directions.fps) for f in kin]
+        elif draw is not None:
+            made = draw(request, action)
+            best = _as_found(made, request, action, anatomy)
+            raw = [_shaped(made, best, request, action, directions.fps)]
+        else:
+            raise JigdollError(refusal(memory, request, action, anatomy, encoder))
         pieces.append([_paced(piece, action, anatomy, directions) for piece in raw])
         chosen.append(best)
     shown = _timed(request.actions, chosen, pieces, anatomy, directions)
@@ -127,13 +147,26 @@ def _check(directions: Directions) -> None:
         raise JigdollError("a loop has no first and no last pose; leave out the loop, or the pose")
 
 
-def _found(
-    memory: Memory, request: Request, action: RequestedAction, anatomy: Anatomy, encoder: TextEncoder
-) -> list[Found]:
-    found = find(memory, request, action, anatomy, encoder)
-    if not found:
-        raise JigdollError(refusal(memory, request, action, anatomy, encoder))
-    return found
+def _as_found(motion: LimbMotion, request: Request, action: RequestedAction, anatomy: Anatomy) -> Found:
+    """What was drawn, spoken of as what is found."""
+    row = ACTIONS.get(action.name)
+    goes_on = row is not None and row.gait in ("walk", "run", "dance", "fly")
+    words = Words(
+        text=f"a {request.noun or request.species or anatomy.kind}: {action.name.replace('_', ' ')}",
+        action=action.name,
+        noun=request.noun or "",
+        kind=anatomy.kind,
+        legs=len(anatomy.legs),
+        wings=any(part.limb.kind == "wing" for part in anatomy.parts),
+        seconds=(len(motion) - 1) / motion.fps,
+        speed=speed_of(motion),
+        cyclic=goes_on or action.name in ("idle", "swim", "eat"),
+        typical=0.0,
+        source="the pose space",
+        licence="",
+        style=request.style,
+    )
+    return Found(-1, words, DRAWN, DRAWN, 0.0, style=True)
 
 
 def _walked(action: RequestedAction) -> RequestedAction:
@@ -160,13 +193,10 @@ def _same(other: Found, best: Found) -> bool:
     return other.index != best.index and words.action == like.action and words.noun == like.noun and pace
 
 
-def _piece(memory: Memory, best: Found, request: Request, action: RequestedAction, fps: float) -> LimbMotion:
-    """The segment at the wanted rate, tempo, side and way."""
-    motion = resample(
-        memory.segment(best.index).motion,
-        fps,
-        tempo=tempo_of(action, () if best.style and request.style else request.style),
-    )
+def _shaped(motion: LimbMotion, best: Found, request: Request, action: RequestedAction, fps: float) -> LimbMotion:
+    """The motion at the wanted rate, tempo, side and way."""
+    tempo = tempo_of(action, () if best.style and request.style else request.style)
+    motion = resample(motion, fps, tempo=tempo)
     turned = float(motion.heading[-1])
     if action.side and action.name in TURNS:
         if (action.side == "left") != (turned > 0) and abs(turned) > 0.2:
