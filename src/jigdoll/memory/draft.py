@@ -10,13 +10,16 @@ from numpy import ndarray
 from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
+from jigdoll.language.sizes import tempo_by_size
 from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
+from jigdoll.memory.flights import through_space
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
 from jigdoll.memory.loops import go_on, long_enough, loop
 from jigdoll.memory.parts import alike
 from jigdoll.memory.paths import checked_path, circle, follow, path_length, straight, up_to
 from jigdoll.memory.segments import Memory, Words
 from jigdoll.memory.shape import STANDING, at_frames, at_speed, fastest, mirror, resample, speed_of
+from jigdoll.memory.smooth import resample_smooth, smoothed
 from jigdoll.motion import in_place
 from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy
@@ -196,7 +199,9 @@ def _same(other: Found, best: Found) -> bool:
 def _shaped(motion: LimbMotion, best: Found, request: Request, action: RequestedAction, fps: float) -> LimbMotion:
     """The motion at the wanted rate, tempo, side and way."""
     tempo = tempo_of(action, () if best.style and request.style else request.style)
-    motion = resample(motion, fps, tempo=tempo)
+    if best.words.legs and ACTIONS[best.words.action].gait in ("walk", "run"):
+        tempo *= tempo_by_size(best.words.noun, request.noun or request.species)
+    motion = through_space(resample_smooth(smoothed(motion), fps, tempo=tempo), action.name)
     turned = float(motion.heading[-1])
     if action.side and action.name in TURNS:
         if (action.side == "left") != (turned > 0) and abs(turned) > 0.2:
