@@ -96,12 +96,8 @@ def test_what_swims_on_the_spot_gets_a_course_and_what_hovers_none() -> None:
     assert through_space(fish, "hover") is fish and through_space(swims, "swim") is swims
 
 
-@pytest.mark.parametrize(("species", "prompt"), [("dragon", "a dragon flies"), ("human", "a man flies")])
-def test_flights_lead_somewhere(species: str, prompt: str) -> None:
+@pytest.mark.parametrize("species", ["dragon", "ostrich"])
+def test_flights_lead_somewhere(species: str) -> None:
     anatomy = anatomy_of(reparent(make(species)).asset)
-    try:
-        made = draft(open_memory(), read(prompt), anatomy, open_encoder(), Directions(seconds=2.0))
-    except JigdollError:
-        assert species == "human"  # people were never seen flying
-        return
+    made = draft(open_memory(), read(f"a {species} flies"), anatomy, open_encoder(), Directions(seconds=2.0))
     assert float((made.motion.pose.root[-1] - made.motion.pose.root[0])[2]) > 0.5 * anatomy.body_length

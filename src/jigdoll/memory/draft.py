@@ -305,10 +305,9 @@ def _timed(
         else:
             closed = directions.loop and len(pieces) == 1
             motion = _going_on(kin, length, directions, closed=closed)
-            if travels and directions.speed is not None:
-                motion = _going_on(
-                    _corrected(kin, motion, anatomy, directions.speed), length, directions, closed=closed
-                )
+            for _ in range(2 if travels and directions.speed is not None else 0):
+                kin = _corrected(kin, motion, anatomy, directions.speed or 0.0)
+                motion = _going_on(kin, length, directions, closed=closed)
         if travels and path is not None:
             motion = follow(_fitting(motion, path / unit, directions), path / unit)
             motion, path = motion if directions.seconds else up_to(motion, path[-1] / unit), None
