@@ -50,6 +50,10 @@ def test_candidates_and_looks_are_in_the_folder(walk: pipeline.Animation) -> Non
     assert set(walk.files) == {"glb", "bvh", "mp4", "sheet", "report", "metrics", "candidates"}
     page = walk.files["report"].read_text()
     assert "looks natural to" in page and walk.candidates[choose(walk.candidates)].origin[:20] in page
+    assert "As understood" in page and "Stage by stage" in page and "<td>the draft</td>" in page
+    assert page.count("<td>following through</td>") == 1 and "moves like: human" in page
+    drafts = page[page.index("<h2>Drafts</h2>") : page.index("<h2>Stage by stage</h2>")]
+    assert drafts.count("<tr><td>") == DRAFTS and drafts.count("✓") == 1 and "data:image/png" in drafts
     numbers = json.loads(walk.files["metrics"].read_text())
     assert len(numbers["candidates"]) == DRAFTS and numbers["verdict"]["natural"]["grade"] > 0.6
 

@@ -24,7 +24,9 @@ from jigdoll.errors import MissingExtra, PromptWarning
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.grade import graded
+from jigdoll.judge.story import Draft, Story
 from jigdoll.language import explain, read, require_actions
+from jigdoll.language.explain import understood_rows
 from jigdoll.motion import check_rate, close_loop
 from jigdoll.physics.prepare import Prepared, sized
 from jigdoll.prior.open import open_prior
@@ -143,16 +145,22 @@ def animate(
             assert best is not None
             motion = best.motion
         motion = replace(motion, name=prompt)
+        stages = [] if best is None else [("the draft", best.verdict)]
+        if distilled is not None:
+            stages.append(("distillation", _judged(who, asked, motion, None, motion)))
         if not directions.stiff:
             motion = follow_through(who.anatomy, motion, loop=options.loop)
         before = motion
         if ready is not None:
+            stages.append(("following through", _judged(who, asked, motion, None, motion)))
             motion = performed(ready, motion, loop=options.loop, run=run, progress=part(progress, 0.4, 0.7))
         verdict = _judged(who, asked, motion, ready, before)
+        stages.append(("physics" if ready is not None else "following through", verdict))
         shown = to_original(reparented, motion)
-        files = (
-            {} if run is None else _written(run, who, shown, verdict, candidates, distilled, part(progress, 0.7, 1.0))
-        )
+        files: dict[str, Path] = {}
+        if run is not None:
+            story = _story(asked, candidates, stages)
+            files = _written(run, who, shown, verdict, candidates, distilled, story, part(progress, 0.7, 1.0))
     progress(1.0, "done")
     return Animation(asset, shown, prompt, verdict, tuple(candidates), distilled, files)
 
@@ -268,6 +276,7 @@ def _written(
     verdict: Verdict,
     candidates: Sequence[Candidate],
     distilled: Distilled | None,
+    story: Story,
     progress: Progress,
 ) -> dict[str, Path]:
     """The results of a run in its folder."""
@@ -275,22 +284,40 @@ def _written(
     numbers: dict[str, Any] = {"verdict": as_dict(verdict)}
     if candidates:
         best = candidates[choose(candidates)]
-        facts |= {"real motion": best.origin, "seed": str(best.seed)}
+        facts |= {"made of": best.origin, "seed": str(best.seed)}
         numbers |= {"seed": best.seed, "candidates": [each.facts() for each in candidates]}
     if distilled is not None:
         facts |= {"seed": str(distilled.seed), "tries": str(len(distilled.scores)), "score": f"{distilled.score:.2f}"}
         numbers |= {"score": distilled.score, "scores": distilled.scores, "seed": distilled.seed}
         numbers |= {"settings": asdict(distilled.plan), "losses": distilled.history}
     losses = None if distilled is None else distilled.history
-    writing = part(progress, 0.0, 0.7)
-    files = write_results(
-        run, who.asset, motion, verdict, facts=facts, numbers=numbers, losses=losses, progress=writing
-    )
+    sheet = None
     if len(candidates) > 1:
         motions = [to_original(who.reparented, each.motion) for each in candidates]
         labels = [f"{each.natural.grade:.2f} {each.origin}" for each in candidates]
-        files["candidates"] = write_candidates(run, who.asset, motions, labels, progress=part(progress, 0.7, 1.0))
-    return files
+        sheet = write_candidates(run, who.asset, motions, labels, progress=part(progress, 0.0, 0.3))
+    files = write_results(
+        run,
+        who.asset,
+        motion,
+        verdict,
+        facts=facts,
+        numbers=numbers,
+        losses=losses,
+        story=replace(story, sheet=sheet),
+        progress=part(progress, 0.3, 1.0),
+    )
+    return files if sheet is None else files | {"candidates": sheet}
+
+
+def _story(asked: Request, candidates: Sequence[Candidate], stages: Sequence[tuple[str, Verdict]]) -> Story:
+    """How the clip came about."""
+    drafts = [
+        Draft(each.origin, each.fit, each.natural.grade, tuple(fault.message for fault in each.natural.faults))
+        for each in candidates
+    ]
+    chosen = choose(candidates) if candidates else 0
+    return Story(tuple(understood_rows(asked)), tuple(drafts), chosen, tuple(stages))
 
 
 def folder_name(character: str | Path | None, prompt: str) -> str:

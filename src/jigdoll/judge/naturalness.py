@@ -57,7 +57,8 @@ CALM = frozenset(
 """Actions in which limbs may rest."""
 LOW_ACTIONS = frozenset(
     "crawl sleep lie die fall sit crouch kneel swim push_up exercise roll flip cartwheel handstand slither stand_up "
-    "climb hang ride kick dodge dive fly hover jump hit_reaction dance stretch attack bite swordplay creep sneak".split()
+    "climb hang ride kick dodge dive fly hover jump hit_reaction dance stretch attack bite swordplay creep "
+    "sneak".split()
 )
 """Actions in which legs may slant as far as they like."""
 STEPPING = frozenset("walk run march creep sneak limp stagger trot".split())

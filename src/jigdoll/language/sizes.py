@@ -3,7 +3,7 @@
 _METRES = {
     0.03: "mouse rat olm frog hamster lizard gecko chick robin blackbird bird sparrow",
     0.08: "rabbit hare bunny squirrel ferret guinea opossum iguana chicken crocodile turtle tortoise hedgehog kitten",
-    0.16: "otter beaver badger monitor turkey goose duck pug dachshund raccoon alligator lizard penguin owl eagle parrot",
+    0.16: "otter beaver badger monitor turkey goose duck pug dachshund raccoon alligator penguin owl eagle parrot",
     0.25: "cat fox beagle corgi pumba piglet jackal lynx puppy monkey fawn lamb velociraptor oviraptor raptor",
     0.4: "dog husky wolf sleddog pig goat sheep hyena leopard snowleopard wildboar boar coyote tapir lycaenops",
     0.55: "lion lioness tiger smilodon bear panda deer donkey reindeer entelodon labrador panther kangaroo child",
