@@ -19,7 +19,8 @@ from jigdoll.kinematics import rest_pose
 from jigdoll.language import explain
 from jigdoll.language.actions import general_of
 from jigdoll.language.encoder import open_encoder
-from jigdoll.memory.draft import Directions, Draft, Draw, draft
+from jigdoll.memory.draft import Directions, Draft, draft
+from jigdoll.memory.drawn import Draw
 from jigdoll.memory.find import SERVES
 from jigdoll.memory.library import open_memories
 from jigdoll.memory.segments import Memory

@@ -101,3 +101,9 @@ def test_flights_lead_somewhere(species: str) -> None:
     anatomy = anatomy_of(reparent(make(species)).asset)
     made = draft(open_memory(), read(f"a {species} flies"), anatomy, open_encoder(), Directions(seconds=2.0))
     assert float((made.motion.pose.root[-1] - made.motion.pose.root[0])[2]) > 0.5 * anatomy.body_length
+
+
+def test_who_falls_and_dies_does_not_get_up_in_between() -> None:
+    anatomy = anatomy_of(reparent(make("human")).asset)
+    made = draft(open_memory(), read("a man falls down and dies"), anatomy, open_encoder(), Directions())
+    assert len(made.found) == 1 and made.found[0].words.action in ("die", "fall")

@@ -11,13 +11,14 @@ from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
 from jigdoll.language.sizes import tempo_by_size
+from jigdoll.memory.drawn import Draw, as_found
 from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
 from jigdoll.memory.flights import through_space
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
 from jigdoll.memory.loops import go_on, long_enough, loop
 from jigdoll.memory.parts import alike
 from jigdoll.memory.paths import checked_path, circle, follow, path_length, straight, up_to
-from jigdoll.memory.segments import Memory, Words
+from jigdoll.memory.segments import Memory
 from jigdoll.memory.shape import STANDING, at_frames, at_speed, fastest, mirror, resample, speed_of
 from jigdoll.memory.smooth import resample_smooth, smoothed
 from jigdoll.motion import in_place
@@ -38,11 +39,6 @@ SETTLE_SECONDS = 3.0
 """A stride is looked at for so long to find how fast feet that do not slip carry a body."""
 ALTERNATIVES = 4
 """What goes on for long is made of at most so many segments."""
-DRAWN = 0.5
-"""How well words fit what is drawn and not found: real motion that fits well comes before it."""
-
-Draw = Callable[[Request, RequestedAction], LimbMotion]
-"""Makes up an action that is not found, in limb space, at the rate of the clip."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +105,7 @@ def draft(
         raise JigdollError(
             f"{request.prompt!r}: no action was found in it; say what it does, such as walks, jumps, waves"
         )
-    request = replace(request, actions=tuple(_walked(action) for action in request.actions))
+    request = replace(request, actions=tuple(_walked(action) for action in _at_once(request.actions)))
     ranked = [[] if i in drawn else find(memory, request, a, anatomy, encoder) for i, a in enumerate(request.actions)]
     chosen: list[Found] = []
     pieces: list[list[LimbMotion]] = []
@@ -122,7 +118,7 @@ def draft(
             raw = [_shaped(memory.segment(f.index).motion, f, request, action, directions.fps) for f in kin]
         elif draw is not None:
             made = draw(request, action)
-            best = _as_found(made, request, action, anatomy)
+            best = as_found(made, request, action, anatomy)
             raw = [_shaped(made, best, request, action, directions.fps)]
         else:
             raise JigdollError(refusal(memory, request, action, anatomy, encoder))
@@ -150,26 +146,10 @@ def _check(directions: Directions) -> None:
         raise JigdollError("a loop has no first and no last pose; leave out the loop, or the pose")
 
 
-def _as_found(motion: LimbMotion, request: Request, action: RequestedAction, anatomy: Anatomy) -> Found:
-    """What was drawn, spoken of as what is found."""
-    row = ACTIONS.get(action.name)
-    goes_on = row is not None and row.gait in ("walk", "run", "dance", "fly")
-    words = Words(
-        text=f"a {request.noun or request.species or anatomy.kind}: {action.name.replace('_', ' ')}",
-        action=action.name,
-        noun=request.noun or "",
-        kind=anatomy.kind,
-        legs=len(anatomy.legs),
-        wings=any(part.limb.kind == "wing" for part in anatomy.parts),
-        seconds=(len(motion) - 1) / motion.fps,
-        speed=speed_of(motion),
-        cyclic=goes_on or action.name in ("idle", "swim", "eat"),
-        typical=0.0,
-        source="the pose space",
-        licence="",
-        style=request.style,
-    )
-    return Found(-1, words, DRAWN, DRAWN, 0.0, style=True)
+def _at_once(actions: Sequence[RequestedAction]) -> list[RequestedAction]:
+    """Who falls down and dies, does both at once: nobody gets up in between."""
+    after = [*(action.name for action in actions[1:]), ""]
+    return [action for action, then in zip(actions, after, strict=True) if (action.name, then) != ("fall", "die")]
 
 
 def _walked(action: RequestedAction) -> RequestedAction:
