@@ -1,6 +1,6 @@
 """Does `animate` move rigs that nobody tuned on as their artists do?
 
-    python benchmarks/animate.py --corpus FOLDER [--quick] [--json FILE] [--only poses]
+    python benchmarks/animate.py --corpus FOLDER [--quick] [--json FILE] [--only poses] [--draft mixed --weights FILE]
 
 - `poses`: artists' rigs and actors that are kept out (near and far), every action that the artist made and we know:
   each of our poses against the nearest pose of the artist's clip and back, in degrees per bone (direction in the frame
@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -26,7 +27,16 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from jigdoll.candidates import DRAFTS, WIDE, choose, from_memory
+from jigdoll.candidates import (
+    DRAFTS,
+    WIDE,
+    Sketching,
+    choose,
+    drawing,
+    from_memory,
+    from_pose_model,
+    mixed,
+)
 from jigdoll.contacts import find_stances
 from jigdoll.corpus import takes
 from jigdoll.distill.foot_lock import foot_lock
@@ -41,6 +51,8 @@ from jigdoll.language.encoder import open_encoder
 from jigdoll.language.inflect import inflect
 from jigdoll.memory.draft import Directions, draft
 from jigdoll.memory.segments import open_memory
+from jigdoll.posespace.network import NetworkPoseModel
+from jigdoll.posespace.weights import open_space
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent
 from jigdoll.rig.retarget.feet import runs
@@ -104,6 +116,12 @@ class Options:
     corpus: Path
     quick: bool = False
     """A few cases of each."""
+    every: int = 1
+    """Only every so manieth case of `poses` and `feet`."""
+    draft: Literal["memory", "pose", "mixed"] = "memory"
+    """Where drafts come from."""
+    weights: Path | None = None
+    """Of the pose space; else those that ship."""
     json: Path | None = None
     only: tuple[Section, ...] = ("poses", "feet", "names", "nameless", "time")
 
@@ -113,14 +131,26 @@ def sentence(noun: str, action: str) -> str:
     return f"a {noun} {inflect(ACTIONS[action].verbs[0].replace('~', 'its'))[1]}"
 
 
-def ours(anatomy: Anatomy, prompt: str) -> Motion:
-    """What `animate` shows by default, on the working copy; actors without a skin get their first draft."""
-    every = [Directions(seed=i, fps=30.0, worse=WIDE) for i in range(DRAFTS if anatomy.asset.has_mesh else 1)]
-    if len(every) == 1:
-        made = draft(open_memory(), read(prompt), anatomy, open_encoder(), every[0])
+def ours(anatomy: Anatomy, prompt: str, options: "Options") -> Motion:
+    """What `animate` shows, on the working copy; actors without a skin get their first draft."""
+    count = DRAFTS if anatomy.asset.has_mesh else 1
+    every = [Directions(seed=i, fps=30.0, worse=WIDE) for i in range(count)]
+    pose = None if options.draft == "memory" else pose_model(options.weights)
+    sketching = Sketching(open_memory(), read(prompt), anatomy, open_encoder(), pose)
+    if count == 1:
+        drawn = range(len(sketching.request.actions)) if options.draft == "pose" else ()
+        draw = None if pose is None else drawing(pose, anatomy, every[0])
+        made = draft(open_memory(), sketching.request, anatomy, open_encoder(), every[0], draw=draw, drawn=drawn)
         return foot_lock(anatomy, made.motion) if made.limb_motion.grounded else made.motion
-    found = from_memory(open_memory(), read(prompt), anatomy, open_encoder(), every)
+    make = {"memory": from_memory, "pose": from_pose_model, "mixed": mixed}[options.draft]
+    found = make(sketching, every)
     return found[choose(found)].motion
+
+
+@cache
+def pose_model(weights: Path | None) -> NetworkPoseModel:
+    """The pose space, opened once."""
+    return NetworkPoseModel(open_space(weights))
 
 
 def held_out(options: Options) -> Iterator[tuple[str, str, str, Anatomy, Motion]]:
@@ -137,10 +167,10 @@ def held_out(options: Options) -> Iterator[tuple[str, str, str, Anatomy, Motion]
 
 def poses(options: Options) -> Iterator[dict]:
     for i, (case, noun, action, anatomy, artist) in enumerate(held_out(options)):
-        if options.quick and i % 8:
+        if i % (8 if options.quick else options.every):
             continue
         try:
-            made = ours(anatomy, sentence(noun, action))
+            made = ours(anatomy, sentence(noun, action), options)
         except JigdollError as error:
             yield {"case": case, "kind": anatomy.kind, "refused": str(error)[:80]}
             continue
@@ -162,13 +192,13 @@ def poses(options: Options) -> Iterator[dict]:
 def feet(options: Options) -> Iterator[dict]:
     for i, (case, noun, action, anatomy, artist) in enumerate(held_out(options)):
         if (
-            (options.quick and i % 8)
+            i % (8 if options.quick else options.every)
             or not anatomy.legs
             or ACTIONS[action].gait not in ("walk", "run", "dance", "still")
         ):
             continue
         try:
-            made = ours(anatomy, sentence(noun, action))
+            made = ours(anatomy, sentence(noun, action), options)
         except JigdollError:
             continue
         mine, theirs = foot_figures(anatomy, made), foot_figures(anatomy, artist)
@@ -216,21 +246,21 @@ def names(options: Options) -> Iterator[dict]:
         if options.quick and i % 6:
             continue
         anatomy = anatomy_of(reparent(load(characters / file)).asset)
-        yield from _named(Path(file).stem, "person", anatomy, TWELVE_ACTIONS)
+        yield from _named(Path(file).stem, "person", anatomy, TWELVE_ACTIONS, options)
     for i, species in enumerate(SPECIES):
         if options.quick and i % 10:
             continue
         anatomy = anatomy_of(reparent(make(species)).asset)
         flies = anatomy.kind in ("bird", "flyer")
         yield from _named(
-            f"zoo:{species}", species, anatomy, ("walk", "run", "jump", "idle", *(("fly",) if flies else ()))
+            f"zoo:{species}", species, anatomy, ("walk", "run", "jump", "idle", *(("fly",) if flies else ())), options
         )
 
 
-def _named(who: str, noun: str, anatomy: Anatomy, actions: tuple[str, ...]) -> Iterator[dict]:
+def _named(who: str, noun: str, anatomy: Anatomy, actions: tuple[str, ...], options: Options) -> Iterator[dict]:
     for action in actions:
         try:
-            made = ours(anatomy, sentence(noun, action))
+            made = ours(anatomy, sentence(noun, action), options)
         except JigdollError as error:
             yield {"case": f"{who} {action}", "right": False, "heard": f"refused: {str(error)[:60]}", "grade": 0.0}
             continue
@@ -263,7 +293,7 @@ def nameless(options: Options) -> Iterator[dict]:
             other = replace(asset, skeleton=replace(asset.skeleton, names=named))
             anatomy = anatomy_of(reparent(other).asset)
             every = [Directions(seed=k, worse=WIDE, seconds=2.0) for k in range(DRAFTS)]
-            found = from_memory(open_memory(), read(prompt), anatomy, open_encoder(), every)
+            found = from_memory(Sketching(open_memory(), read(prompt), anatomy, open_encoder()), every)
             row |= {f"{what} body": f"{anatomy.kind}, {len(anatomy.legs)} legs"}
             row |= {f"{what} grade": found[choose(found)].natural.grade}
         yield row

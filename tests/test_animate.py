@@ -1,24 +1,29 @@
 """Sentences become real motion: drafts, their choice, and what a person may direct."""
 
 import json
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from jigdoll import pipeline
 from jigdoll.candidates import DRAFTS, choose
 from jigdoll.directions import DirectionOptions
-from jigdoll.errors import JigdollError, PromptWarning
+from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward, rest_pose
+from jigdoll.posespace.figure import CHANNELS
+from jigdoll.posespace.model import NetConfig, PoseNet
 from jigdoll.protocols import PoseModel
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.types import Motion, Pose, Request, RiggedAsset
 from jigdoll.zoo.from_text import character_from_text
+from stand_ins import jigdoll
 from test_pipeline import QUICK, StandIn
+
+TINY = NetConfig(width=64, layers=2, heads=1, hidden=64)
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,10 @@ def test_candidates_and_looks_are_in_the_folder(walk: pipeline.Animation) -> Non
     assert set(walk.files) == {"glb", "bvh", "mp4", "sheet", "report", "metrics", "candidates"}
     page = walk.files["report"].read_text()
     assert "looks natural to" in page and walk.candidates[choose(walk.candidates)].origin[:20] in page
+    assert "As understood" in page and "Stage by stage" in page and "<td>the draft</td>" in page
+    assert page.count("<td>following through</td>") == 1 and "moves like: human" in page
+    drafts = page[page.index("<h2>Drafts</h2>") : page.index("<h2>Stage by stage</h2>")]
+    assert drafts.count("<tr><td>") == DRAFTS and drafts.count("✓") == 1 and "data:image/png" in drafts
     numbers = json.loads(walk.files["metrics"].read_text())
     assert len(numbers["candidates"]) == DRAFTS and numbers["verdict"]["natural"]["grade"] > 0.6
 
@@ -99,8 +108,6 @@ def test_a_clip_goes_on_from_another_one(man: RiggedAsset, walk: pipeline.Animat
 def test_nothing_to_begin_with_is_refused(man: RiggedAsset) -> None:
     with pytest.raises(JigdollError, match="name a prior"):
         pipeline.animate(man, "a man walks", draft="none")
-    with pytest.raises(JigdollError, match="needs a pose model"):
-        pipeline.animate(man, "a man walks", draft="pose")
 
 
 class Frozen:
@@ -121,14 +128,93 @@ class Frozen:
         return torch.zeros(len(pose.root))
 
 
-def test_a_pose_model_drafts_what_nobody_was_seen_doing() -> None:
+class Nodding(Frozen):
+    """A pose model whose bodies turn their second joint a little more in every frame, as far as the seed says."""
+
+    def draft(
+        self, request: Request, anatomy: Anatomy, *, seconds: float | None = None, fps: float = 30.0, seed: int = 0
+    ) -> Motion:
+        pose = rest_pose(anatomy.skeleton, frames=round((seconds or 1.0) * fps) + 1)
+        turn = torch.linspace(0, 0.2 + 0.01 * seed, len(pose.root))
+        pose.rotations[:, 1, 0], pose.rotations[:, 1, 1] = (turn / 2).cos(), (turn / 2).sin()
+        return Motion(pose, fps, request.prompt)
+
+    def project(self, anatomy: Anatomy, motion: Motion, *, strength: float = 0.3, seed: int = 0) -> Motion:
+        return replace(motion, pose=motion.pose[:])
+
+
+@pytest.mark.filterwarnings("ignore::jigdoll.errors.PromptWarning")
+def test_a_pose_model_draws_what_such_a_body_was_never_seen_doing() -> None:
     model = Frozen()
     assert isinstance(model, PoseModel)
-    fish = character_from_text("an ant", coarse=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PromptWarning)
-        made = pipeline.animate(fish, "an ant juggles", pose_model=model, fps=12.0)
-        drawn = pipeline.animate(fish, "an ant walks", draft="pose", pose_model=model, fps=12.0)
-    assert all(each.origin == "the pose space" for each in (*made.candidates, *drawn.candidates))
-    assert np.isclose(float(drawn.motion.pose.root.abs().max()), 0, atol=1e-6)
+    ant = character_from_text("an ant", coarse=True)
+    with pytest.raises(JigdollError, match="no real motion"):
+        pipeline.animate(ant, "an ant claps", draft="memory", fps=12.0)
+    made = pipeline.animate(ant, "an ant claps", pose_model=model, fps=12.0)
+    drawn = pipeline.animate(ant, "an ant walks", draft="pose", pose_model=model, fps=12.0)
+    assert all("the pose space" in each.origin for each in (*made.candidates, *drawn.candidates))
+    assert np.isclose(float(drawn.motion.pose.root.abs().max()), 0, atol=1e-2)
     assert drawn.verdict.natural is not None and "still legs" in {fault.name for fault in drawn.verdict.natural.faults}
+    with pytest.raises(JigdollError, match="no real motion"):
+        pipeline.animate(ant, "an ant juggles", pose_model=model, fps=12.0)  # nobody in the corpus does
+
+
+@pytest.mark.filterwarnings("ignore::jigdoll.errors.PromptWarning")
+def test_one_action_of_a_sentence_is_found_and_the_other_one_drawn() -> None:
+    ant = character_from_text("an ant", coarse=True)
+    made = pipeline.animate(ant, "an ant walks, then claps", pose_model=Nodding(), fps=12.0)
+    found, drawn = made.candidates[0].origin.split("; ")
+    assert "the pose space" not in found and "the pose space" in drawn
+    alone = pipeline.animate(ant, "an ant walks", pose_model=Nodding(), fps=12.0)
+    assert len(made.motion) > len(alone.motion) and "the pose space" not in alone.candidates[0].origin
+
+
+@pytest.mark.filterwarnings("ignore::jigdoll.errors.PromptWarning")
+def test_mixed_drafts_are_found_drawn_cleaned_and_mixed_and_the_judge_chooses(man: RiggedAsset) -> None:
+    made = pipeline.animate(man, "a man walks, then waves", draft="mixed", pose_model=Nodding(), fps=12.0)
+    origins = [each.origin for each in made.candidates]
+    assert len(origins) == 2 * DRAFTS + 1 + 2
+    count = [origin.count("(the pose space)") for origin in origins]
+    assert count[:DRAFTS] == [0] * DRAFTS and count[DRAFTS : 2 * DRAFTS] == [2] * DRAFTS and count[-2:] == [1, 1]
+    assert origins[2 * DRAFTS].endswith("cleaned by the pose space")
+    assert choose(made.candidates) not in range(DRAFTS, 2 * DRAFTS)  # real motion looks better than nodding
+    assert made.candidates[choose(made.candidates)].score == max(each.score for each in made.candidates)
+
+
+def test_what_is_drawn_can_be_directed(man: RiggedAsset) -> None:
+    at_rest = DirectionOptions(end="rest", stiff=True)
+    made = pipeline.animate(
+        man, "a man bows", draft="pose", pose_model=Nodding(), seconds=2.0, fps=12.0, directions=at_rest
+    )
+    last = made.motion.pose.rotations[-1]
+    assert float(2 * torch.acos(last[:, 0].abs().clamp(max=1)).max()) < 0.1
+    longer = pipeline.animate(man, "a man walks", draft="pose", pose_model=Nodding(), seconds=5.0, fps=12.0)
+    assert len(longer.motion) == 61
+
+
+def test_weights_of_the_pose_space_are_named_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jigdoll.posespace.weights.has_weights", lambda: False)
+    for source in ("pose", "mixed"):
+        run = jigdoll("animate", "zoo:ant", "an ant walks", "--draft", source, "--out", tmp_path / "none")
+        assert run.returncode == 1 and "--pose-weights" in run.stderr
+    weights = _untrained(tmp_path / "tiny.safetensors")
+    words = ("animate", "zoo:ant", "an ant walks", "--draft", "pose", "--pose-weights", weights, "--seconds", "0.5")
+    run = jigdoll(*words, "--out", tmp_path / "run", "--json")
+    assert run.returncode == 0, run.stderr
+    answer = json.loads(run.stdout)
+    assert all("the pose space" in each["origin"] for each in answer["candidates"])
+    assert jigdoll("animate", "--resume", tmp_path / "run").returncode == 0
+    missing = jigdoll("animate", "zoo:ant", "an ant walks", "--pose-weights", tmp_path / "x", "--out", tmp_path / "no")
+    assert missing.returncode == 1 and "no such file" in missing.stderr
+
+
+def _untrained(file: Path) -> Path:
+    """A small network that has learned nothing, as it is stored."""
+    torch.manual_seed(0)
+    net = PoseNet(TINY)
+    tensors = {name: value.clone() for name, value in net.state_dict().items()}
+    tensors |= {"units.mean": torch.zeros(5, CHANNELS), "units.spread": torch.ones(5, CHANNELS)}
+    save_file(tensors, file, metadata={"facts": json.dumps({"net": vars(TINY) | {}, "version": 1})})
+    return file

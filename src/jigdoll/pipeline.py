@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from jigdoll.distill.finish import at_most, finished, preference
 from jigdoll.distill.loop import Distilled, StepReport, distill
 from jigdoll.distill.options import AnimateOptions
 from jigdoll.distill.scene import make_scene
-from jigdoll.errors import JigdollError, MissingExtra, PromptWarning
+from jigdoll.errors import MissingExtra, PromptWarning
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.grade import graded
+from jigdoll.judge.story import Draft, Story
 from jigdoll.language import explain, read, require_actions
+from jigdoll.language.explain import understood_rows
 from jigdoll.motion import check_rate, close_loop
 from jigdoll.physics.prepare import Prepared, sized
 from jigdoll.prior.open import open_prior
@@ -66,7 +69,7 @@ def animate(
     *,
     out: str | Path | None = None,
     draft: DraftSource = "auto",
-    pose_model: PoseModel | None = None,
+    pose_model: str | Path | PoseModel | None = None,
     prior: str | VideoPrior | None = None,
     device: str | None = None,
     offload: bool = False,
@@ -89,9 +92,10 @@ def animate(
 
     A mesh without a skeleton is rigged on the way. With a folder `out` everything is written there, and the same call
     again goes on where it was stopped. Real motion is found by the words and put on the body, in seconds; the most
-    natural of several drafts is kept. A `pose_model` drafts what no real motion is known for. With a `prior` (pocket,
-    which is built in, the name of a large video model, or yours) the draft is then distilled; with the draft "none"
-    distillation begins at rest, as in the paper.
+    natural of several drafts is kept. The pose space (its weights that ship, those of a file, or a `pose_model` of
+    yours) draws what no real motion is known for; the draft "pose" asks only it, "mixed" both and mixtures. With a
+    `prior` (pocket, which is built in, the name of a large video model, or yours) the draft is then distilled; with the
+    draft "none" distillation begins at rest, as in the paper.
     A large prior takes a `device` such as cuda, and less memory by `offload` and `vae_frames` (`prior.open`).
     Another `seed` gives another motion, another `character_seed` another individual of a built-in character.
     With `physics` the clip is then performed by simulated bodies (AKD 4.5), which takes minutes.
@@ -103,16 +107,12 @@ def animate(
     check_rate(fps)
     if physics:
         check_physics()
-    if draft == "pose" and pose_model is None:
-        raise JigdollError("a draft from the pose space needs a pose model (pose_model=...)")
-    if draft == "none" and prior is None:
-        raise JigdollError(
-            "without a draft somebody must make the motion: name a prior to distil from (--prior pocket)"
-        )
     given = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
     options = replace(settings, **{name: value for name, value in given.items() if value is not None})
     gpu = {"device": device, "offload": offload, "vae_frames": vae_frames}
     video_prior = None if prior is None else open_prior(prior, **gpu)
+    makers = Makers(draft, Path(pose_model) if isinstance(pose_model, str) else pose_model, video_prior)
+    makers.check()
     asked = read(prompt)
     if draft == "none":
         _refuse_unlearned(asked, video_prior, anyway=anyway)
@@ -120,35 +120,47 @@ def animate(
     asset = open_character(character, prompt, seed=character_seed, axes=axes, make_character=make_character)
     asset = rigged(asset, progress=part(progress, 0.0, 0.1))
     request = {"character": _named(character), "body": body_mark(asset), "prompt": prompt, "prior": _named(prior)}
-    request |= {"draft": draft, "fps": fps, "physics": physics, "character_seed": character_seed, **gpu}
+    request |= {
+        "draft": draft,
+        "pose_model": _named(pose_model),
+        "fps": fps,
+        "physics": physics,
+        "character_seed": character_seed,
+        **gpu,
+    }
     request |= asdict(axes) | asdict(options) | {"directions": asdict(directions)}
     reparented = reparent(asset)
     who = Performer(asset, reparented, anatomy_of(reparented.asset))
     ready = sized(who.anatomy) if physics else None  # refuses now what has no flesh
     with _folder(out, request) as run:
         drafting, working = part(progress, 0.1, 0.3), part(progress, 0.3, 0.4 if physics else 0.7)
-        makers = Makers(draft, pose_model, video_prior)
         candidates = make_candidates(who, asked, options, directions, makers, fps=fps, progress=drafting)
         if draft == "auto" and not candidates:
             _refuse_unlearned(asked, video_prior, anyway=anyway)
         best = candidates[choose(candidates)] if candidates else None
         distilled = None
         if video_prior is not None:
-            motion, distilled = _distilled(who, asked, best, video_prior, options, fps=fps, run=run, progress=working)
+            motion, distilled = _distilled(who, asked, best, makers, options, fps=fps, run=run, progress=working)
         else:
             assert best is not None
             motion = best.motion
         motion = replace(motion, name=prompt)
+        stages = [] if best is None else [("the draft", best.verdict)]
+        if distilled is not None:
+            stages.append(("distillation", _judged(who, asked, motion, None, motion)))
         if not directions.stiff:
             motion = follow_through(who.anatomy, motion, loop=options.loop)
         before = motion
         if ready is not None:
+            stages.append(("following through", _judged(who, asked, motion, None, motion)))
             motion = performed(ready, motion, loop=options.loop, run=run, progress=part(progress, 0.4, 0.7))
         verdict = _judged(who, asked, motion, ready, before)
+        stages.append(("physics" if ready is not None else "following through", verdict))
         shown = to_original(reparented, motion)
-        files = (
-            {} if run is None else _written(run, who, shown, verdict, candidates, distilled, part(progress, 0.7, 1.0))
-        )
+        files: dict[str, Path] = {}
+        if run is not None:
+            story = _story(asked, candidates, stages)
+            files = _written(run, who, shown, verdict, candidates, distilled, story, part(progress, 0.7, 1.0))
     progress(1.0, "done")
     return Animation(asset, shown, prompt, verdict, tuple(candidates), distilled, files)
 
@@ -165,14 +177,17 @@ def _distilled(
     who: Performer,
     asked: Request,
     best: Candidate | None,
-    prior: VideoPrior,
+    makers: Makers,
     options: AnimateOptions,
     *,
     fps: float,
     run: Run | None,
     progress: Progress,
 ) -> tuple[Motion, Distilled]:
-    """What the prior makes of the draft, or of the rest pose."""
+    """What the prior makes of the draft, or of the rest pose; the pose space says how natural each pose is."""
+    prior, model = makers.prior, None if best is None else makers.pose
+    assert prior is not None
+    natural = None if model is None else partial(model.score, who.anatomy)
     words, unwanted = prior.texts(asked)
     if options.guidance.negative_prompt is None:
         options = replace(options, guidance=replace(options.guidance, negative_prompt=unwanted))
@@ -188,7 +203,9 @@ def _distilled(
         return quality(judge(who.anatomy.asset, motion)) + PREFERENCE * preference(scene, motion)
 
     progress(0.0, "setting the scene")
-    scene = make_scene(who.anatomy, words, prior, options, draft=None if best is None else best.motion)
+    scene = make_scene(
+        who.anatomy, words, prior, options, draft=None if best is None else best.motion, naturalness=natural
+    )
     made = distill(
         scene,
         checkpoint=run.checkpoint if run else None,
@@ -259,6 +276,7 @@ def _written(
     verdict: Verdict,
     candidates: Sequence[Candidate],
     distilled: Distilled | None,
+    story: Story,
     progress: Progress,
 ) -> dict[str, Path]:
     """The results of a run in its folder."""
@@ -266,22 +284,40 @@ def _written(
     numbers: dict[str, Any] = {"verdict": as_dict(verdict)}
     if candidates:
         best = candidates[choose(candidates)]
-        facts |= {"real motion": best.origin, "seed": str(best.seed)}
+        facts |= {"made of": best.origin, "seed": str(best.seed)}
         numbers |= {"seed": best.seed, "candidates": [each.facts() for each in candidates]}
     if distilled is not None:
         facts |= {"seed": str(distilled.seed), "tries": str(len(distilled.scores)), "score": f"{distilled.score:.2f}"}
         numbers |= {"score": distilled.score, "scores": distilled.scores, "seed": distilled.seed}
         numbers |= {"settings": asdict(distilled.plan), "losses": distilled.history}
     losses = None if distilled is None else distilled.history
-    writing = part(progress, 0.0, 0.7)
-    files = write_results(
-        run, who.asset, motion, verdict, facts=facts, numbers=numbers, losses=losses, progress=writing
-    )
+    sheet = None
     if len(candidates) > 1:
         motions = [to_original(who.reparented, each.motion) for each in candidates]
         labels = [f"{each.natural.grade:.2f} {each.origin}" for each in candidates]
-        files["candidates"] = write_candidates(run, who.asset, motions, labels, progress=part(progress, 0.7, 1.0))
-    return files
+        sheet = write_candidates(run, who.asset, motions, labels, progress=part(progress, 0.0, 0.3))
+    files = write_results(
+        run,
+        who.asset,
+        motion,
+        verdict,
+        facts=facts,
+        numbers=numbers,
+        losses=losses,
+        story=replace(story, sheet=sheet),
+        progress=part(progress, 0.3, 1.0),
+    )
+    return files if sheet is None else files | {"candidates": sheet}
+
+
+def _story(asked: Request, candidates: Sequence[Candidate], stages: Sequence[tuple[str, Verdict]]) -> Story:
+    """How the clip came about."""
+    drafts = [
+        Draft(each.origin, each.fit, each.natural.grade, tuple(fault.message for fault in each.natural.faults))
+        for each in candidates
+    ]
+    chosen = choose(candidates) if candidates else 0
+    return Story(tuple(understood_rows(asked)), tuple(drafts), chosen, tuple(stages))
 
 
 def folder_name(character: str | Path | None, prompt: str) -> str:

@@ -11,6 +11,7 @@ from jigdoll.export import save
 from jigdoll.formats import video
 from jigdoll.judge import Verdict
 from jigdoll.judge.report import draw_film, write_report
+from jigdoll.judge.story import Story
 from jigdoll.protocols import Progress
 from jigdoll.render.draw import contact_sheet
 from jigdoll.runs import Run
@@ -29,6 +30,7 @@ def write_results(
     facts: Mapping[str, str],
     numbers: Mapping[str, Any],
     losses: Mapping[str, Any] | None = None,
+    story: Story | None = None,
     progress: Progress,
 ) -> dict[str, Path]:
     """Everything that people open: the clip in the original character, the bare motion, a film, pictures, figures."""
@@ -52,6 +54,7 @@ def write_results(
         prompt=motion.name,
         facts=facts,
         losses=losses,
+        story=story,
         film=film,
         film_file=files["mp4"],
     )

@@ -25,7 +25,8 @@ def animate(
     *,
     out: Path | None = None,
     resume: Path | None = None,
-    draft: Literal["auto", "memory", "none"] = "auto",
+    draft: Literal["auto", "memory", "pose", "mixed", "none"] = "auto",
+    pose_weights: Path | None = None,
     prior: str | None = None,
     device: str | None = None,
     offload: bool = False,
@@ -51,8 +52,10 @@ def animate(
         prompt: What it does.
         out: Folder for everything that is written; named after the words by default.
         resume: Go on with the run in this folder, with its own settings.
-        draft: Where the motion begins: real motion found by the words (memory), the rest pose (none, with --prior), or
-            real motion where it is known and the rest pose where it is not (auto).
+        draft: Where the motion begins: real motion found by the words (memory), motion drawn by the pose space (pose),
+            both and mixtures of them, the judge chooses (mixed), the rest pose (none, with --prior), or real motion
+            where it is known and the pose space where it is not (auto).
+        pose_weights: Weights of the pose space of your own (`jigdoll pose train`); else those that ship.
         prior: Distil the draft: pocket (built in), weights of your own, or a large video model (cogvideox-5b, wan-2.2,
             ltx, a folder). Settings of the distillation alone mean pocket.
         device: Where the prior runs and the motion with it, such as cuda; by default the CPU for pocket, a GPU else.
@@ -82,7 +85,7 @@ def animate(
         if paper:
             draft, directions = "none", replace(directions, stiff=True)
         options: dict[str, Any] = {"prior": prior, "device": device, "offload": offload, "vae_frames": vae_frames}
-        options |= {"draft": draft, "directions": directions}
+        options |= {"draft": draft, "pose_model": pose_weights, "directions": directions}
         options |= {"fps": fps, "character_seed": character_seed, "physics": physics, "anyway": anyway}
         options |= {"settings": changed(paper_options(), settings) if paper else settings}
         options |= {"axes": pipeline.AxisHints(up, forward, scale)}
@@ -104,7 +107,7 @@ def animate(
             f"{verdict.skate_ratio:.0%} of their steps"
         )
         if made.candidates and done is None:
-            answer.say(f"real motion: {made.candidates[choose(made.candidates)].origin}")
+            answer.say(f"made of: {made.candidates[choose(made.candidates)].origin}")
         if natural is not None:
             wrong = "; ".join(fault.message for fault in natural.faults)
             answer.say(f"looks natural to {natural.grade:.0%}" + (f": {wrong}" if wrong else ""))
@@ -130,7 +133,7 @@ def options_of(folder: Path) -> tuple[str | None, str, dict[str, Any]]:
 
     request = read_request(folder)
     try:
-        names = ("draft", "prior", "device", "offload", "vae_frames", "fps", "character_seed", "physics")
+        names = ("draft", "pose_model", "prior", "device", "offload", "vae_frames", "fps", "character_seed", "physics")
         options = {name: request[name] for name in names}
         axes = AxisHints(request["up"], request["forward"], request["scale"])
         options |= {"settings": options_from(request), "axes": axes}

@@ -18,6 +18,7 @@ from jigdoll.judge import svg
 from jigdoll.judge.anatomy import study
 from jigdoll.judge.check import WalkCheck
 from jigdoll.judge.page import PAGE
+from jigdoll.judge.story import Story, story_blocks
 from jigdoll.judge.table import leg_label, natural_lines, pair_label, rows_of
 from jigdoll.judge.verdict import Verdict, judge
 from jigdoll.protocols import Progress, quiet
@@ -46,6 +47,7 @@ def write_report(
     facts: Mapping[str, str] | None = None,
     losses: Mapping[str, Sequence[float]] | None = None,
     check: WalkCheck | None = None,
+    story: Story | None = None,
     film: Frames | None = None,
     film_file: Path | None = None,
     progress: Progress = quiet,
@@ -55,7 +57,7 @@ def write_report(
     `verdict` and `film` are made where they are not given; `film_file` is the film as an MP4, where there is one
     already. `reference` is a clip of the same asset (an artist's, or
     a reference gait); its numbers stand beside those of the clip. `facts` are shown under the title (seed, prior ...),
-    `losses` are curves by name, `check` is a list of what passed.
+    `losses` are curves by name, `check` is a list of what passed, `story` tells how the clip came about.
     """
     progress(0.0, "judging")
     verdict = judge(asset, motion, reference=reference) if verdict is None else verdict
@@ -67,6 +69,7 @@ def write_report(
     blocks = [
         _head(title, prompt, asset, verdict, facts or {}),
         _film_block(pixels, motion, film_file),
+        *([] if story is None else story_blocks(story)),
         f'<div class="stack">{_natural_block(verdict)}{_table_block(verdict)}{checked}</div>',
         f'<div class="stack">{_feet_block(verdict)}{_swing_block(verdict)}</div>',
         _angles_block(asset, motion),

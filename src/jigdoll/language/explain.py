@@ -26,6 +26,25 @@ def explain(request: Request, can: frozenset[str] | None = None) -> str | None:
     return "; ".join(notes) or None
 
 
+def understood_rows(request: Request) -> list[tuple[str, str]]:
+    """What was understood, as a person reads it: who, what, then what, how, looks, and what is not obeyed."""
+    kin = request.species or request.family
+    body = "" if kin in (None, request.noun) else f" (moves like: {str(kin).replace('_', ' ')})"
+    rows = [("who", f"{request.noun or 'nobody is named'}{body}")]
+    rows += [("does" if i == 0 else "then", _in_words(action)) for i, action in enumerate(request.actions)]
+    rows += [("how", ", ".join(request.style)), ("looks", ", ".join(request.looks)), ("note", explain(request) or "")]
+    return [(name, text) for name, text in rows if text]
+
+
+def _in_words(action: RequestedAction) -> str:
+    """One action on one line."""
+    tempo = "" if not action.tempo else "fast" if action.tempo > 0 else "slow"
+    way = {"circle": "in circles", "backward": "backwards"}.get(action.way or "", action.way or "")
+    times = f"{action.times} times" if action.times > 1 else ""
+    how = ", ".join(word for word in (tempo, action.side, way, times) if word)
+    return action.name.replace("_", " ") + (f" ({how})" if how else "")
+
+
 def require_actions(request: Request, can: frozenset[str] | None, *, anyway: bool = False) -> None:
     """Refuse a sentence that asks for what cannot be done, before work is spent on it; None can do anything.
 

@@ -1,6 +1,6 @@
 """From a sentence to a draft: real motion for each of its actions, shaped and joined, on the joints of a body."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,13 +10,17 @@ from numpy import ndarray
 from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
+from jigdoll.language.sizes import tempo_by_size
+from jigdoll.memory.drawn import Draw, as_found
 from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
+from jigdoll.memory.flights import through_space
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
 from jigdoll.memory.loops import go_on, long_enough, loop
 from jigdoll.memory.parts import alike
 from jigdoll.memory.paths import checked_path, circle, follow, path_length, straight, up_to
 from jigdoll.memory.segments import Memory
 from jigdoll.memory.shape import STANDING, at_frames, at_speed, fastest, mirror, resample, speed_of
+from jigdoll.memory.smooth import resample_smooth, smoothed
 from jigdoll.motion import in_place
 from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy
@@ -86,23 +90,38 @@ def draft(
     anatomy: Anatomy,
     encoder: TextEncoder,
     directions: Directions = Directions(),
+    *,
+    draw: Draw | None = None,
+    drawn: Collection[int] = (),
 ) -> Draft:
-    """The sentence as real motion on this body; refused by name where the memory knows nothing like it."""
+    """The sentence as real motion on this body; refused by name where the memory knows nothing like it.
+
+    `draw` makes up what is not known; `drawn` are the numbers of the actions that it makes up whatever is known. What
+    it makes is timed, joined, directed and put on the body as found motion is.
+    """
     _check(directions)
     request, heard = understood(request, encoder)
     if not request.actions:
         raise JigdollError(
             f"{request.prompt!r}: no action was found in it; say what it does, such as walks, jumps, waves"
         )
-    request = replace(request, actions=tuple(_walked(action) for action in request.actions))
-    ranked = [_found(memory, request, action, anatomy, encoder) for action in request.actions]
+    request = replace(request, actions=tuple(_walked(action) for action in _at_once(request.actions)))
+    ranked = [[] if i in drawn else find(memory, request, a, anatomy, encoder) for i, a in enumerate(request.actions)]
     chosen: list[Found] = []
     pieces: list[list[LimbMotion]] = []
     for action, found in zip(request.actions, ranked, strict=True):
-        last = pieces[-1][0] if pieces else directions.start
-        best = pick_after(memory, found, directions.seed, None if last is None else _follows(last), directions.worse)
-        others = [f for f in found if _same(f, best)][: ALTERNATIVES - 1]
-        raw = [_piece(memory, f, request, action, directions.fps) for f in (best, *others)]
+        if found:
+            last = pieces[-1][0] if pieces else directions.start
+            gap = None if last is None else _follows(last)
+            best = pick_after(memory, found, directions.seed, gap, directions.worse)
+            kin = [best, *[f for f in found if _same(f, best)][: ALTERNATIVES - 1]]
+            raw = [_shaped(memory.segment(f.index).motion, f, request, action, directions.fps) for f in kin]
+        elif draw is not None:
+            made = draw(request, action)
+            best = as_found(made, request, action, anatomy)
+            raw = [_shaped(made, best, request, action, directions.fps)]
+        else:
+            raise JigdollError(refusal(memory, request, action, anatomy, encoder))
         pieces.append([_paced(piece, action, anatomy, directions) for piece in raw])
         chosen.append(best)
     shown = _timed(request.actions, chosen, pieces, anatomy, directions)
@@ -127,13 +146,10 @@ def _check(directions: Directions) -> None:
         raise JigdollError("a loop has no first and no last pose; leave out the loop, or the pose")
 
 
-def _found(
-    memory: Memory, request: Request, action: RequestedAction, anatomy: Anatomy, encoder: TextEncoder
-) -> list[Found]:
-    found = find(memory, request, action, anatomy, encoder)
-    if not found:
-        raise JigdollError(refusal(memory, request, action, anatomy, encoder))
-    return found
+def _at_once(actions: Sequence[RequestedAction]) -> list[RequestedAction]:
+    """Who falls down and dies, does both at once: nobody gets up in between."""
+    after = [*(action.name for action in actions[1:]), ""]
+    return [action for action, then in zip(actions, after, strict=True) if (action.name, then) != ("fall", "die")]
 
 
 def _walked(action: RequestedAction) -> RequestedAction:
@@ -160,13 +176,12 @@ def _same(other: Found, best: Found) -> bool:
     return other.index != best.index and words.action == like.action and words.noun == like.noun and pace
 
 
-def _piece(memory: Memory, best: Found, request: Request, action: RequestedAction, fps: float) -> LimbMotion:
-    """The segment at the wanted rate, tempo, side and way."""
-    motion = resample(
-        memory.segment(best.index).motion,
-        fps,
-        tempo=tempo_of(action, () if best.style and request.style else request.style),
-    )
+def _shaped(motion: LimbMotion, best: Found, request: Request, action: RequestedAction, fps: float) -> LimbMotion:
+    """The motion at the wanted rate, tempo, side and way."""
+    tempo = tempo_of(action, () if best.style and request.style else request.style)
+    if best.words.legs and ACTIONS[best.words.action].gait in ("walk", "run"):
+        tempo *= tempo_by_size(best.words.noun, request.noun or request.species)
+    motion = through_space(resample_smooth(smoothed(motion), fps, tempo=tempo), action.name)
     turned = float(motion.heading[-1])
     if action.side and action.name in TURNS:
         if (action.side == "left") != (turned > 0) and abs(turned) > 0.2:
@@ -270,10 +285,9 @@ def _timed(
         else:
             closed = directions.loop and len(pieces) == 1
             motion = _going_on(kin, length, directions, closed=closed)
-            if travels and directions.speed is not None:
-                motion = _going_on(
-                    _corrected(kin, motion, anatomy, directions.speed), length, directions, closed=closed
-                )
+            for _ in range(2 if travels and directions.speed is not None else 0):
+                kin = _corrected(kin, motion, anatomy, directions.speed or 0.0)
+                motion = _going_on(kin, length, directions, closed=closed)
         if travels and path is not None:
             motion = follow(_fitting(motion, path / unit, directions), path / unit)
             motion, path = motion if directions.seconds else up_to(motion, path[-1] / unit), None

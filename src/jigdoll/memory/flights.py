@@ -1,0 +1,36 @@
+"""Flights and swims through space: artists animate them on the spot, and every beat is given the way it makes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from jigdoll.memory.shape import STANDING, speed_of
+from jigdoll.rig.retarget.limb_motion import LimbMotion
+
+WAY_PER_BEAT = {"fly": 2.5, "glide": 4.0, "swim": 0.7}
+"""How far a beat of the wings or of the tail brings a body [body lengths]. Fish make 0.6 to 0.8 of their length at any
+speed (Bainbridge 1958); birds make more than this, but then a viewer sees nothing but the landscape."""
+SLOWEST, FASTEST = 0.3, 4.0
+"""[body lengths / s]."""
+ABOVE = 0.35
+"""How far from where they rest they are at least: there is no ground in the water, nor in the air [body lengths]."""
+
+
+def through_space(lm: LimbMotion, action: str) -> LimbMotion:
+    """The motion with a course straight ahead, where it flies or swims on the spot; who has a course keeps it."""
+    if action not in WAY_PER_BEAT or lm.grounded or len(lm) < 3 or speed_of(lm) > STANDING:
+        return lm
+    speed = float(np.clip(WAY_PER_BEAT[action] * beats_per_second(lm), SLOWEST, FASTEST))
+    place = lm.place.copy()
+    place[:, 2] += speed * np.arange(len(lm)) / lm.fps
+    place[:, 1] += max(1.0 + ABOVE - float(place[:, 1].mean()), 0.0)
+    return replace(lm, place=place)
+
+
+def beats_per_second(lm: LimbMotion) -> float:
+    """The frequency at which most of the body's parts move; what beats within the clip once, beats once."""
+    parts = [lm.trunk, *(part for part in (lm.neck, lm.tail) if part is not None), *(t.turns for t in lm.limbs)]
+    curves = np.concatenate([part.reshape(len(lm), -1) for part in parts], 1)
+    curves = curves - curves.mean(0)
+    power = (np.abs(np.fft.rfft(curves, axis=0)) ** 2).sum(1)[1:]
+    return float((1 + power.argmax()) * lm.fps / len(lm))
