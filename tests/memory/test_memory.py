@@ -16,7 +16,7 @@ from jigdoll.memory.draft import Directions, draft
 from jigdoll.memory.find import find, known_actions
 from jigdoll.memory.joins import join
 from jigdoll.memory.loops import loop
-from jigdoll.memory.segments import Memory, open_memory, save_segments
+from jigdoll.memory.segments import Memory, excluded, open_memory, save_segments, shipped
 from jigdoll.memory.shape import mirror, resample
 from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent
@@ -134,3 +134,15 @@ def test_a_file_that_is_no_memory_is_refused_by_name(tmp_path: Path) -> None:
         open_memory(bad)
     with pytest.raises(FileFormatError, match="no memory of motion here"):
         open_memory(tmp_path / "absent.safetensors")
+
+
+def test_segments_that_looked_wrong_are_in_the_file_but_not_shown(memory: Memory, tmp_path: Path) -> None:
+    whole = tmp_path / "copy.safetensors"
+    whole.write_bytes(shipped().read_bytes())  # another file is shown as it is
+    held = open_memory(whole)
+    wrong = [i for i, words in enumerate(held.words) if (words.source, words.text) in excluded()]
+    assert wrong and len(memory) == len(held) - len(wrong)
+    assert not any((words.source, words.text) in excluded() for words in memory.words)
+    after = wrong[0] + 1  # what comes after a gap is still itself
+    here = next(i for i, words in enumerate(memory.words) if words == held.words[after])
+    np.testing.assert_array_equal(memory.segment(here).motion.place, held.segment(after).motion.place)

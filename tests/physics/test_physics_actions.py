@@ -5,16 +5,18 @@ from dataclasses import replace
 
 import pytest
 import torch
+import trimesh
 
 from jigdoll import zoo
-from jigdoll.kinematics import rest_pose
+from jigdoll.kinematics import make_skeleton, rest_pose
 from jigdoll.math import GRAVITY
-from jigdoll.math.rotations import rotvec_to_quaternion
-from jigdoll.physics.bodies import bodies_of
+from jigdoll.math.rotations import quaternion_to_rotvec, rotvec_to_quaternion
+from jigdoll.math.transforms import translation
+from jigdoll.physics.bodies import Bodies, bodies_of
 from jigdoll.physics.config import TrackConfig
 from jigdoll.physics.optimise import windows
 from jigdoll.physics.track import Tracked, _falls_anew, _made_ready, track
-from jigdoll.types import Motion, Pose, RiggedAsset
+from jigdoll.types import Mesh, Motion, Pose, RiggedAsset, Weights
 from jigdoll.zoo.gaits import reference_motion
 
 pytest.importorskip("mujoco")
@@ -39,11 +41,13 @@ def walk(human):
     return reference_motion(human, "walk", seconds=1.0, fps=24.0)
 
 
-def performed(asset: RiggedAsset, motion: Motion, config: TrackConfig = ANSWER) -> Tracked:
+def performed(
+    asset: RiggedAsset, motion: Motion, config: TrackConfig = ANSWER, bodies: Bodies | None = None
+) -> Tracked:
     from jigdoll.physics.engine_mujoco import MujocoEngine
     from jigdoll.physics.engine_newton import NewtonEngine
 
-    return track(asset, motion, NewtonEngine, config, make_robust=MujocoEngine)
+    return track(asset, motion, NewtonEngine, config, bodies=bodies, make_robust=MujocoEngine)
 
 
 def pull(done: Tracked) -> float:
@@ -166,3 +170,28 @@ def test_what_was_done_to_the_flesh_is_said(human) -> None:
     said = " ".join(toy.repairs)
     assert "ends of the body weigh at most 15% (head" in said
     assert float(toy.mass[toy.names.index("head")] / toy.mass.sum()) < 0.2
+
+
+def test_legs_of_one_bone_swing_on_as_drawn_and_do_not_stick(human) -> None:
+    boxes = [trimesh.creation.box((0.3, 0.2, 0.6)).apply_translation((0.0, 0.5, 0.0))]
+    hips = [(x, 0.4, z) for x in (-0.2, 0.2) for z in (-0.2, 0.2)]
+    boxes += [trimesh.creation.box((0.06, 0.4, 0.06)).apply_translation((x, 0.2, z)) for x, _, z in hips]
+    vertices = torch.cat([torch.tensor(box.vertices).float() for box in boxes])
+    faces = torch.cat([torch.tensor(box.faces) + 8 * i for i, box in enumerate(boxes)])
+    owner = torch.arange(5).repeat_interleave(8)[:, None]
+    names = ("pelvis", "right_hind_hip", "right_front_hip", "left_hind_hip", "left_front_hip")
+    places = torch.tensor([[0.0, 0.5, 0.0], *([x, -0.1, z] for x, _, z in hips)])
+    skeleton = make_skeleton(names, (-1, 0, 0, 0, 0), translation(places))
+    table = RiggedAsset("table", Mesh(vertices, faces, torch.ones(40, 3)), skeleton, Weights(owner, torch.ones(40, 1)))
+    rest = rest_pose(skeleton, frames=25)
+    turns = rest.rotations.clone()
+    angle = 0.5 * torch.sin(torch.arange(25) / 24 * 4 * math.pi)
+    for leg, sign in zip(range(1, 5), (1, -1, -1, 1), strict=True):
+        turns[:, leg] = rotvec_to_quaternion(sign * angle[:, None] * torch.tensor([1.0, 0.0, 0.0]))
+    stands = replace(bodies_of(table, needs_legs=False), feet=((1,), (2,), (3,), (4,)))
+    done = performed(table, Motion(Pose(rest.root, turns), 24.0, "walk"), bodies=stands)
+    assert len(done.bodies.feet) == 4 and len(done.bodies.slips) == 4 and any("feet slide" in n for n in done.notes)
+    swing = quaternion_to_rotvec(done.motion.pose.rotations[:, 1:])[..., 0]
+    wished = quaternion_to_rotvec(turns[:, 1:])[..., 0]
+    assert float((swing.amax(0) - swing.amin(0)).min()) > 0.7 * float(wished.amax() - wished.amin())
+    assert not bodies_of(human).slips

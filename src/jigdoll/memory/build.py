@@ -9,13 +9,11 @@ action and manner, from as many sources as there are. Where no real clip of a ga
 built-in characters' own procedural gait stands in, marked as such.
 """
 
-import csv
 import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +37,7 @@ from jigdoll.memory.cuts import (
 )
 from jigdoll.memory.find import KIN, stuck
 from jigdoll.memory.labels import actions_of, imitated, plain, styles_of
-from jigdoll.memory.segments import Segment, Words, save_segments
+from jigdoll.memory.segments import Segment, Words, excluded, save_segments
 from jigdoll.memory.shape import resample, speed_of
 from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy, BodyKind, anatomy_of
@@ -186,13 +184,6 @@ def _from_origin(motion: LimbMotion) -> LimbMotion:
     place = (ground - ground[0]) @ yaw(motion.heading[:1])[0]
     place[:, 1] = motion.place[:, 1]
     return replace(motion, place=place, heading=motion.heading - motion.heading[0])
-
-
-def excluded() -> set[tuple[str, str]]:
-    """Source and text of the segments that looked wrong."""
-    path = Path(str(resources.files("jigdoll.memory") / "excluded.tsv"))
-    with path.open(newline="") as file:
-        return {(row["source"], row["text"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
 def with_typical(segments: list[Segment]) -> list[Segment]:

@@ -1,5 +1,6 @@
 """Segments of real motion with words, and the file that holds them."""
 
+import csv
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -137,7 +138,21 @@ def open_memory(path: Path | None = None, *, codec: Codec | None = None) -> Memo
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FileFormatError(f"{path.name}: this is not a memory of motion ({error})") from error
     codes, opened = PackedCodes(arrays), codec or open_codec()
-    return Memory(words, vectors, lambda index, fps: opened.decode(codes[index], fps=fps), path=path)
+    out_of = excluded() if path == shipped() else set()
+    kept = [i for i, row in enumerate(words) if (row.source, row.text) not in out_of]
+    return Memory(
+        [words[i] for i in kept],
+        vectors[kept],
+        lambda index, fps: opened.decode(codes[kept[index]], fps=fps),
+        path=path,
+    )
+
+
+def excluded() -> set[tuple[str, str]]:
+    """Source and text of the segments that looked wrong; those that the shipped file holds are not shown."""
+    path = Path(str(resources.files("jigdoll.memory") / "excluded.tsv"))
+    with path.open(newline="") as file:
+        return {(row["source"], row["text"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
 def words_of(row: dict[str, Any]) -> Words:

@@ -65,8 +65,7 @@ class Balancer:
         self.quick = max(1.0, math.sqrt(SMALL_LEG / self.length))
         self.rate = np.full(count, self.quick * JOINT_RATE)
         self.ease = min(1.0, dt / EASED)
-        slope = STEEP * engine.gains.friction
-        self.edges = np.array([[slope, 1.0, 0.0], [-slope, 1.0, 0.0], [0.0, 1.0, slope], [0.0, 1.0, -slope]])
+        self.edges = np.array([[1.0, 1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])
 
     def step(self, k: int) -> tuple[Float[ndarray, "joints 3"], Float[ndarray, "6"]]:
         """Set the torques of all joints and the hand; both are returned, the hand in the world."""
@@ -130,7 +129,8 @@ class Balancer:
             return np.zeros(6), np.zeros(self.model.nv)
         places, owners = d.contact.pos, self.model.geom_bodyid[d.contact.geom].max(1)
         middle = d.subtree_com[self.engine._body[0]]
-        edges = np.repeat(self.edges[None], count, 0)
+        slope = STEEP * d.contact.friction[:, :1]
+        edges = self.edges * np.concatenate([slope, np.ones_like(slope), slope], 1)[:, None]
         turns = _cross((places - middle)[:, None], edges)
         scale = np.array([1.0] * 3 + [1 / self.length] * 3) / self.weight
         columns = np.concatenate([edges, turns], -1).reshape(-1, 6).T

@@ -56,6 +56,8 @@ class Bodies:
     """The character's size: the larger of its height and its length from nose to tail at rest [m]."""
     leg_length: float
     """From hip to planted toe at rest, or a half of the body's height without legs [m]."""
+    slips: tuple[int, ...] = ()
+    """Feet that hardly grip the ground: those of legs which cannot lift them."""
     repairs: tuple[str, ...] = ()
     """What was done to the flesh so that an integrator can hold it, in plain words."""
 

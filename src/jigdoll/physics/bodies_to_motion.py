@@ -82,7 +82,7 @@ def reach(
     `limbs_follow` the mean of those that are no part of a reaching limb.
     """
     turn = turn.clone()
-    chains = _leg_bones(bodies, feet)
+    chains = leg_bones(bodies, feet)
     busy = {body for foot, bones in chains.items() for body in (*bones, foot)}
     calm = [body for body in range(len(bodies)) if body not in busy or not limbs_follow]
     eye = torch.eye(3, dtype=turn.dtype)
@@ -100,7 +100,7 @@ def reach(
     return turn, _joined(bodies, turn, place, calm)
 
 
-def _leg_bones(bodies: Bodies, feet: tuple[tuple[int, ...], ...]) -> dict[int, list[int]]:
+def leg_bones(bodies: Bodies, feet: tuple[tuple[int, ...], ...]) -> dict[int, list[int]]:
     """Per foot (its last body) the bodies above it, from the hip down, that carry no other leg."""
     above = {foot[-1]: _ancestors(bodies, foot[-1]) for foot in feet}
     found = {}

@@ -37,6 +37,8 @@ ARMATURE = 1e-3
 """Inertia that each joint has for itself, as a share of the whole body's: keeps bare links from being massless."""
 HAND_REACH = 0.02
 """The hand pulls with all its strength where the centre of mass is so far from the clip's [body lengths]."""
+SLIP = 0.1
+"""How much of the friction is left to feet that slip."""
 FASTEST = 1e4
 """A body that moves faster [lengths / s] has exploded."""
 
@@ -236,13 +238,15 @@ class MujocoEngine:
 
         def touches(i: int) -> str:
             # Skin meets the ground only, as in the paper; a seat meets what sits on it.
-            return f'contype="{5 if chair is not None and i in chair.bodies else 1}" conaffinity="0"'
+            grip = f' friction="{SLIP * self.gains.friction!r} 0.005 0.0001"' if i in b.slips else ""
+            return f'contype="{5 if chair is not None and i in chair.bodies else 1}" conaffinity="0"{grip}'
 
-        floor = '<geom type="plane" size="0 0 1" zaxis="0 1 0" contype="0" conaffinity="1"/>' if ground else ""
+        # Of two that touch, the larger friction counts: that of the skin.
+        bare = 'friction="0 0 0" contype="0"'
+        floor = f'<geom type="plane" size="0 0 1" zaxis="0 1 0" {bare} conaffinity="1"/>' if ground else ""
         if chair is not None:
             floor += (
-                f'<geom type="box" size="{_words(chair.half)}" pos="{_words(chair.centre)}" '
-                'contype="0" conaffinity="4"/>'
+                f'<geom type="box" size="{_words(chair.half)}" pos="{_words(chair.centre)}" {bare} conaffinity="4"/>'
             )
         give = max(3 * self.gains.dt, 0.006)
         return (

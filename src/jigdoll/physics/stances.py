@@ -16,7 +16,7 @@ from jigdoll.contacts import Feet, find_stances, foot_velocities
 from jigdoll.math.curves import smoothstep
 from jigdoll.math.transforms import apply, transform
 from jigdoll.physics.bodies import Bodies
-from jigdoll.physics.bodies_to_motion import reach
+from jigdoll.physics.bodies_to_motion import leg_bones, reach
 from jigdoll.physics.possible import possible_path
 from jigdoll.physics.reference import Reference, feet_of, twists, with_angles
 
@@ -30,6 +30,8 @@ CLEAR = 0.015
 """How high a foot swings over the ground at least [body lengths]: toes that drag trip the body."""
 SMOOTHINGS = 2
 """How often shifts are averaged over three frames: feet come to a stop, they do not freeze."""
+SLIDES = 0.1
+"""Feet that go so fast over the ground on average [body lengths / s] slide."""
 GHOST = 0.015
 """Ends of the body that the clip has so deep below the ground [body lengths] do not meet it."""
 LEANS = 0.02
@@ -61,6 +63,19 @@ def without_ghosts(bodies: Bodies, clip: Reference) -> Bodies:
     contacts = bodies.contacts.clone()
     contacts[ghosts] = 0.0  # at their joint, which their parent carries
     return replace(bodies, contacts=contacts)
+
+
+def with_slips(bodies: Bodies, clip: Reference) -> Bodies:
+    """The bodies, with those feet hardly gripping that slide in a clip on legs of one bone, which cannot lift them.
+
+    With a grip they would stand, and a walk of swinging boxes would be none.
+    """
+    lone = [foot for foot in bodies.feet if foot[-1] not in leg_bones(bodies, bodies.feet)]
+    if not lone or len(clip) < 3:
+        return replace(bodies, slips=())
+    speeds = foot_velocities(feet_of(bodies, clip.T_world_body, clip.fps, tuple(lone))).norm(dim=-1).mean(0)
+    sliding = [foot for foot, speed in zip(lone, speeds, strict=True) if float(speed) > SLIDES * bodies.length]
+    return replace(bodies, slips=tuple(body for foot in sliding for body in foot))
 
 
 def with_stances(bodies: Bodies, reference: Reference) -> Reference:

@@ -29,7 +29,7 @@ from jigdoll.physics.optimise import MakeEngine, NotFinite, Window, cut, find_st
 from jigdoll.physics.prepare import on_its_way, on_the_spot, running_ground
 from jigdoll.physics.reference import Reference, check_clip, make_reference
 from jigdoll.physics.robust import BROKEN, MakePerformer, Robust, drift, perform_clip, step_of
-from jigdoll.physics.stances import with_stances, without_ghosts
+from jigdoll.physics.stances import with_slips, with_stances, without_ghosts
 from jigdoll.protocols import Progress, quiet
 from jigdoll.types import Motion, Pose, RiggedAsset
 
@@ -145,7 +145,7 @@ def _made_ready(
     asset: RiggedAsset, motion: Motion, bodies: Bodies, config: TrackConfig, ground: Float[Tensor, "2"]
 ) -> _Task:
     clip = make_reference(bodies, asset.skeleton, on_its_way(motion, ground), ground=config.ground)
-    bodies = without_ghosts(bodies, clip) if config.ground else bodies
+    bodies = with_slips(without_ghosts(bodies, clip), clip) if config.ground else bodies
     plants = config.stances and config.ground and not config.paper
     return _Task(asset, motion, bodies, config, ground, clip, with_stances(bodies, clip) if plants else clip)
 
@@ -184,6 +184,8 @@ def _clip_notes(task: _Task) -> tuple[str, ...]:
         notes.append("bodies: " + "; ".join(task.bodies.repairs))
     if not task.config.ground:
         notes.append("flies or swims: air or water carries it, there is no ground and no weight")
+    if task.bodies.slips:
+        notes.append(f"{len(task.bodies.slips)} feet slide: their legs are one bone each and cannot lift them")
     if bool(task.ground.any()):
         notes.append(f"walks in place: it was given {float(task.ground.norm()):.2f} m/s over the ground")
     return tuple(notes)
