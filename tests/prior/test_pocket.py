@@ -381,7 +381,7 @@ def test_a_network_that_is_larger_than_its_weights_is_refused_before_it_is_built
     path = tmp_path / "large.safetensors"
     save_file(tensors, path, {"facts": json.dumps(facts | {"model": facts["model"] | change})})
     monkeypatch.setattr("jigdoll.prior.pocket.prior.PocketNet", None)
-    with pytest.raises(JigdollError, match=r"large\.safetensors.*(impossible size|no whole number)"):
+    with pytest.raises(JigdollError, match=r"large\.safetensors.*(impossible size|no whole number|Type-check)"):
         open_pocket(path)
 
 
