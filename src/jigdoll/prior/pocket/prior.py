@@ -148,7 +148,9 @@ def open_pocket(path: Path | None = None, *, device: torch.device | str = "cpu")
 
 def _check_size(config: PocketConfig, tensors: Mapping[str, Tensor]) -> None:
     """Refuse a network that is larger than its weights, before it takes memory: blocks have squares of numbers."""
-    sizes = [*(size for size in vars(config).values() if isinstance(size, int)), *config.patch]
+    sizes = [*(size for name, size in vars(config).items() if name not in ("patch", "fps", "shift")), *config.patch]
+    if not all(type(size) is int for size in sizes):
+        raise TypeError("a size of its network is no whole number")
     numbers = sum(tensor.numel() for tensor in tensors.values())
     blocks = config.layers * config.dim**2 + config.head_blocks * config.head_dim**2
     if min(sizes) < 1 or max(sizes) > MOST_SIZE or max(blocks, config.coarse_dim**2, config.fine_dim**2) > numbers:
