@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_naturalness import look, names, real, sliding, stilled
 
 from jigdoll.asset.load import load
 from jigdoll.kinematics import rest_pose
@@ -15,7 +16,6 @@ from jigdoll.rig.reparent import reparent
 from jigdoll.types import Motion
 from jigdoll.zoo import make
 from jigdoll.zoo.gaits import reference_motion
-from test_naturalness import look, names, real, sliding, stilled
 
 ARTISTS = {"witch": "quaternius/modular_women/Witch.glb", "shark": "quaternius/fish_pack/Shark.glb"}
 Spoil = Callable[[Anatomy, Motion], Motion]

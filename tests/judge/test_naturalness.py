@@ -114,6 +114,21 @@ def test_feet_that_step_together_do_not_walk(human: Anatomy) -> None:
     assert _gait_faults(human, replace(fine, alternation=0.9), ["hop"]) == []
 
 
+def test_legs_that_slant_do_not_carry_a_body(human: Anatomy) -> None:
+    walk = real(human, "a human walks")
+    hips = [leg.parts.root for leg in human.legs]
+    forward = torch.tensor([np.cos(0.7), -np.sin(0.7), 0.0, 0.0], dtype=torch.float32)  # 80 degrees ahead
+    rotations = walk.pose.rotations.clone()
+    for hip in hips:
+        frame = torch.from_numpy(human.T_rest[hip, :3, :3]).float()
+        axis = torch.cat([forward[:1], frame.T @ forward[1:]])
+        rotations[:, hip] = axis
+    slanting = replace(walk, pose=replace(walk.pose, rotations=rotations))
+    assert "askew" in names(look(human, slanting, "a human walks"))
+    assert "askew" not in names(look(human, slanting, "a human sits"))
+    assert "askew" not in names(look(human, walk, "a human walks"))
+
+
 def test_who_floats_or_sinks_is_named_but_not_who_jumps(human: Anatomy) -> None:
     up = Facts(0.8, 25.0, -0.9, 0.1, 0.0, 0.0)
     assert [f.name for f in _ground_faults(human, up, ["walk"])] == ["floats"]

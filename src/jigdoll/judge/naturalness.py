@@ -44,8 +44,8 @@ FLOATS, SINKS = 0.03, 0.04
 SKATES, SKATES_RUNNING = 0.5, 0.9
 """The share of standing steps that slide, where it is seen; the feet of artists' gallops slide most of the time."""
 ASKEW = 48.0
-"""Legs that stand at a larger angle to the vertical do not carry a body [degrees]; those of artists' and of real walks
-and runs stay below 40 on the average of a clip."""
+"""Legs that stand at a larger angle to the vertical do not carry a body [degrees]: on the average of a clip 46 is the
+largest among 184 clips of artists who walk, run, eat, wave and so on."""
 LOW = 0.15
 """A foot no higher than this above the lowest one of the clip may stand [leg lengths]."""
 UNHEARD, SURE = 0.02, 0.7
@@ -55,12 +55,8 @@ CALM = frozenset(
     "idle sit sleep lie die eat drink think nod hang talk fall crouch kneel look_around shake_head type".split()
 )
 """Actions in which limbs may rest."""
-LOW_ACTIONS = frozenset(
-    "crawl sleep lie die fall sit crouch kneel swim push_up exercise roll flip cartwheel handstand slither stand_up "
-    "climb hang ride kick dodge dive fly hover jump hit_reaction dance stretch attack bite swordplay creep "
-    "sneak".split()
-)
-"""Actions in which legs may slant as far as they like."""
+UPRIGHT = frozenset("walk run gallop trot march limp stagger eat drink wave punch throw turn talk nod pick_up".split())
+"""Actions that are done on legs that carry the body."""
 STEPPING = frozenset("walk run march creep sneak limp stagger trot".split())
 
 
@@ -249,7 +245,7 @@ def _gait_faults(anatomy: Anatomy, facts: Facts, asked: Sequence[str]) -> list[F
 
 def _askew_legs(anatomy: Anatomy, motion: Motion, asked: Sequence[str]) -> list[Fault]:
     """Legs that hang down at rest and stand slanting for most of the clip."""
-    if not asked or not set(asked).isdisjoint(LOW_ACTIONS) or not anatomy.grounded:
+    if not asked or not set(asked) <= UPRIGHT or not anatomy.grounded:
         return []
     P = motion_to_world(anatomy.skeleton, motion)[..., :3, 3]
     rest = anatomy.T_rest[:, :3, 3]
@@ -278,7 +274,8 @@ def _ground_faults(anatomy: Anatomy, facts: Facts, asked: Sequence[str]) -> list
     if facts.floating > FLOATS and not leaves:
         found.append(Fault("floats", f"standing feet are {facts.floating:.0%} of the body above the ground", 0.3))
     if facts.penetration > SINKS:
-        found.append(Fault("sinks", f"the skin is {facts.penetration:.0%} of the body below the ground", 0.2))
+        cost = min(0.2 + 3 * (facts.penetration - SINKS), 0.5)
+        found.append(Fault("sinks", f"the skin is {facts.penetration:.0%} of the body below the ground", cost))
     runs = any(ACTIONS[name].gait == "run" for name in asked)
     if facts.skate_ratio > (SKATES_RUNNING if runs else SKATES) and not leaves:
         found.append(Fault("skates", f"feet slide in {facts.skate_ratio:.0%} of their steps", 0.2))
