@@ -38,7 +38,7 @@ from jigdoll.posespace.inbetween import inbetween, straight
 from jigdoll.posespace.network import NetworkPoseModel, sample_poses
 from jigdoll.posespace.plain import PlainPoseModel
 from jigdoll.posespace.project import project, score_motion
-from jigdoll.posespace.rigged import Body, body_of, to_motion, to_poses
+from jigdoll.posespace.rigged import Body, body_of, natural_pose, to_motion, to_poses
 from jigdoll.posespace.solve import solve
 from jigdoll.posespace.space import PoseSpace
 from jigdoll.posespace.weights import open_space
@@ -52,7 +52,6 @@ from parts.pose_peers import (
     cubic,
     fabrik,
     gaussian_poses,
-    natural_pose,
     relatives_poses,
 )
 from parts.pose_vae import open_vae

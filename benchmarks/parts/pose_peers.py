@@ -12,11 +12,10 @@ from numpy import ndarray
 from scipy.interpolate import CubicSpline
 
 from jigdoll.kinematics import forward, motion_to_world
-from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.memory.segments import Memory
 from jigdoll.posespace.figure import stack_figures
 from jigdoll.posespace.handles import Handle, handle_joints
-from jigdoll.posespace.rigged import Body, to_poses
+from jigdoll.posespace.rigged import Body, from_world, to_poses
 from jigdoll.posespace.space import PoseSpace
 from jigdoll.posespace.windows import channel_counts
 from jigdoll.rig.retarget.decode import decode
@@ -49,11 +48,6 @@ def relatives_poses(memory: Memory, body: Body, count: int, seed: int) -> Pose:
     return Pose(root, torch.stack([pose.rotations for pose in drawn]))
 
 
-def natural_pose(body: Body) -> Pose:
-    """The pose in which the body carries itself."""
-    return _from_world(body, Pose(torch.zeros(3), torch.zeros(len(body.anatomy.skeleton), 4)), body.anatomy.R_neutral)
-
-
 def fabrik(body: Body, pose: Pose, handles: Sequence[Handle], rounds: int = 12) -> Pose:
     """FABRIK on the chain of each handle, from where it leaves the trunk."""
     anatomy, skeleton = body.anatomy, body.anatomy.skeleton
@@ -83,7 +77,7 @@ def fabrik(body: Body, pose: Pose, handles: Sequence[Handle], rounds: int = 12) 
             turn = shortest_turns((turn @ bone)[None], (X[i + 1] - X[i])[None])[0] @ turn
             G[chain[i]] = turn @ G[chain[i]]
         _carry(skeleton.parents, chain, world, G)
-    return _from_world(body, pose, G)
+    return from_world(body, pose, G)
 
 
 def _carry(parents: Sequence[int], chain: list[int], world: ndarray, G: ndarray) -> None:
@@ -91,15 +85,6 @@ def _carry(parents: Sequence[int], chain: list[int], world: ndarray, G: ndarray)
     for joint, parent in enumerate(parents):
         if parent >= 0 and joint not in chain[:-1]:
             G[joint] = G[parent] @ world[parent, :3, :3].T @ world[joint, :3, :3]
-
-
-def _from_world(body: Body, pose: Pose, G: ndarray) -> Pose:
-    rest = body.anatomy.T_rest[:, :3, :3]
-    local = np.empty_like(G)
-    for joint, parent in enumerate(body.anatomy.skeleton.parents):
-        above, still = (np.eye(3), rest[joint]) if parent < 0 else (G[parent], rest[parent].T @ rest[joint])
-        local[joint] = (above @ still).T @ G[joint]
-    return Pose(pose.root, matrix_to_quaternion(torch.from_numpy(local)).to(pose.rotations))
 
 
 def blender_case(body: Body, pose: Pose, handles: Sequence[Handle]) -> tuple[dict, ndarray]:

@@ -164,3 +164,10 @@ def test_soles_of_sampled_poses_are_not_below_the_ground(space: PoseSpace, fox: 
     P = forward(fox.anatomy.skeleton, poses)[..., :3, 3]
     feet = [joint for leg in fox.anatomy.legs for joint in leg.foot]
     assert float(P[:, feet, 1].min()) > -1e-3
+
+
+def test_poses_scored_at_once_have_the_scores_of_each(space: PoseSpace, fox: Body, trot: Motion) -> None:
+    values = pose_array(fox, trot.pose[:5])
+    each = torch.cat([space.score(fox.figure, values[:, i : i + 1], space.words(None)) for i in range(5)])
+    together = space.score_poses(fox.figure, values.transpose(0, 1), space.words(None))
+    assert torch.allclose(each, together, atol=1e-5)

@@ -35,11 +35,7 @@ class NetworkPoseModel:
     def score(self, anatomy: Anatomy, pose: Pose) -> Float[Tensor, " frames"]:
         """How far each pose is from what is natural; differentiable."""
         body = body_of(anatomy)
-        values = pose_array(body, pose)
-        scores = [
-            self.space.score(body.figure, values[:, i : i + 1], self.space.words(None)) for i in range(values.shape[1])
-        ]
-        return torch.cat(scores)
+        return self.space.score_poses(body.figure, pose_array(body, pose).transpose(0, 1), self.space.words(None))
 
 
 def sample_poses(

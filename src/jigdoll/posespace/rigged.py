@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jigdoll.errors import RigError
 from jigdoll.kinematics import forward
+from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.posespace.figure import STATIONS, Figure, figure_of
 from jigdoll.posespace.layout import RATE, STANDS, STILL, pack, unpack
 from jigdoll.rig.anatomy import Anatomy
@@ -42,6 +43,22 @@ def body_of(anatomy: Anatomy) -> Body:
     if float(np.ptp(anatomy.T_rest[:, :3, 3], axis=0).max()) < 1e-9:
         raise RigError(f"{anatomy.asset.name}: all joints are at one place; there is nothing to pose")
     return Body(anatomy, figure_of(anatomy))
+
+
+def natural_pose(body: Body) -> Pose:
+    """The pose in which the body carries itself, over the origin."""
+    joints = len(body.anatomy.skeleton)
+    return from_world(body, Pose(torch.zeros(3), torch.zeros(joints, 4)), body.anatomy.R_neutral)
+
+
+def from_world(body: Body, pose: Pose, R_world: Float[ndarray, "joints 3 3"]) -> Pose:
+    """A pose with its joints turned as told, in the world."""
+    rest = body.anatomy.T_rest[:, :3, :3]
+    local = np.empty_like(R_world)
+    for joint, parent in enumerate(body.anatomy.skeleton.parents):
+        above, still = (np.eye(3), rest[joint]) if parent < 0 else (R_world[parent], rest[parent].T @ rest[joint])
+        local[joint] = (above @ still).T @ R_world[joint]
+    return Pose(pose.root, matrix_to_quaternion(torch.from_numpy(local)).to(pose.rotations))
 
 
 def to_array(body: Body, motion: Motion, *, travel: bool = False) -> Float[ndarray, "parts frames channels"]:

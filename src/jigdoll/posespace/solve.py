@@ -16,12 +16,12 @@ from jigdoll.kinematics import forward
 from jigdoll.posespace.figure import Sticks, pelvis_heights, stack_figures, stick_places
 from jigdoll.posespace.handles import CLOSE, Handle, handle_gaps, joint_of, reach_handles
 from jigdoll.posespace.layout import EXTRA
-from jigdoll.posespace.rigged import Body, pose_array, to_motion
+from jigdoll.posespace.rigged import Body, natural_pose, pose_array, to_motion
 from jigdoll.posespace.space import NOISIEST, Given, PoseSpace, Project, SampleOptions
 from jigdoll.posespace.windows import Units
 from jigdoll.types import Pose
 
-SOLVE_STEPS = 5
+SOLVE_STEPS = 3
 DAMPING = 0.02
 KEEP_LEVEL = 0.6
 """The noise under which a base pose is kept where it can be."""
@@ -51,7 +51,8 @@ def solve(
 
     `base` says where the hips are and where they face; without it they are where the rest pose has them, as high as
     suits the handles. With `keep` the result also stays near the base pose. Where handles cannot be hit otherwise, the
-    whole body moves.
+    whole body moves. The likeliest pose (seed 0) is held against the body as it carries itself, bent to the handles:
+    the pose space says which of the two is more natural.
     """
     held = base is not None
     base = base if base is not None else _rest(body)
@@ -68,12 +69,21 @@ def solve(
         [body.figure], 1, space.words(words), generator=torch.Generator().manual_seed(seed), given=[given],
         options=options, start=start[None] if keep else None, project=project if bool(counts.any()) else None,
     )  # fmt: skip
-    pose = place_like(body, clip[0], pelvis, heading)
-    pose = reach_handles(body, pose, handles)
+    pose = reach_handles(body, place_like(body, clip[0], pelvis, heading), handles)
+    if seed == 0 and held and not keep:
+        calm = natural_pose(body).rotations
+        calm[0] = base.rotations[0]
+        pose = _more_natural(space, body, [pose, reach_handles(body, Pose(base.root, calm), handles)], words)
     wanted = [handle for handle in handles if handle.mode != "free"]
     if max(handle_gaps(body, pose, wanted).values(), default=0.0) > _near(body, handles):
         pose = reach_handles(body, pose, handles, root=True)
     return Solved(pose, handle_gaps(body, pose, handles))
+
+
+def _more_natural(space: PoseSpace, body: Body, poses: Sequence[Pose], words: str | None) -> Pose:
+    """The pose with the lowest score."""
+    values = torch.cat([pose_array(body, pose).detach() for pose in poses], 1).transpose(0, 1)
+    return poses[int(space.score_poses(body.figure, values, space.words(words)).argmin())]
 
 
 def end_projection(

@@ -208,6 +208,24 @@ class PoseSpace:
             total = total + off.sum((0, 1, 3)) / counts.sum()
         return total[:frames] / len(SCORE_LEVELS)
 
+    def score_poses(
+        self, figure: Figure, poses: Float[Tensor, "poses parts channels"], text: Tensor, *, seed: int = 0
+    ) -> Float[Tensor, " poses"]:
+        """The score of single poses, all at once; the same numbers as `score` gives each of them."""
+        count, levels = len(poses), len(SCORE_LEVELS)
+        sticks = stack_figures([figure] * (count * levels))
+        clean = self._start(poses[:, :, None].repeat(levels, 1, 1, 1), sticks, 1, PATCH)
+        counts = channel_counts(sticks)[:, :, None]
+        generator = torch.Generator().manual_seed(seed)
+        noise = [torch.randn(1, *clean.shape[1:], generator=generator).expand(count, -1, -1, -1) for _ in SCORE_LEVELS]
+        level = torch.tensor(SCORE_LEVELS).repeat_interleave(count)
+        a, s = (part[:, None, None, None] for part in signal_and_noise(level))
+        noisy = (a * clean.detach() + s * torch.cat(noise)) * counts
+        with torch.no_grad():
+            answer = self._net(noisy, level, sticks, text.expand(len(noisy), -1), nothing_known(noisy))
+        off = (clean - answer).square() * counts
+        return (off[:, :, 0].sum((1, 2)) / counts[:, :, 0].sum((1, 2))).unflatten(0, (levels, count)).mean(0)
+
     def _start(self, start: Tensor | None, sticks: Sticks, frames: int, length: int) -> Tensor:
         """A clip in the network's units and of a whole number of tokens; its last frame is repeated."""
         shape = (*sticks.kinds.shape, length, CHANNELS)
