@@ -14,7 +14,7 @@ from jigdoll.posespace.rigged import Body, pose_array, to_array, to_motion
 from jigdoll.posespace.space import LONGEST, Given, PoseSpace, SampleOptions
 from jigdoll.types import Motion, Pose
 
-STEPS = 8
+STEPS = 2
 
 
 def straight(keys: Mapping[int, Pose], *, fps: float, name: str = "slerp") -> Motion:
