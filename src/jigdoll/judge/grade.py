@@ -4,15 +4,22 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+import torch
+
+from jigdoll.errors import RigError
 from jigdoll.judge.naturalness import Facts, naturalness
 from jigdoll.judge.postures import PoseBank, memory_bank
 from jigdoll.judge.referee import Referee, open_referee
 from jigdoll.judge.verdict import Verdict
 from jigdoll.language import read
 from jigdoll.memory.segments import Memory, open_memory
+from jigdoll.posespace.project import score_motion
+from jigdoll.posespace.rigged import body_of
+from jigdoll.posespace.space import PoseSpace
+from jigdoll.posespace.weights import has_weights, open_space
 from jigdoll.rig.anatomy import Anatomy, BodyKind, anatomy_of
 from jigdoll.rig.reparent import reparent, to_reparented
-from jigdoll.types import Motion, Request, RiggedAsset
+from jigdoll.types import Motion, Pose, Request, RiggedAsset
 
 
 def graded(
@@ -39,8 +46,31 @@ def graded(
     )
     bank = _bank(None if memory is None else memory.path, anatomy.kind)
     heard = open_referee() if referee is None else referee
-    natural = naturalness(anatomy, motion, facts, bank=bank, referee=heard, request=request)
+    score = pose_score(anatomy, motion)
+    natural = naturalness(anatomy, motion, facts, bank=bank, referee=heard, request=request, pose_score=score)
     return replace(verdict, natural=natural)
+
+
+def pose_score(anatomy: Anatomy, motion: Motion) -> float:
+    """How far a clip is from what the pose space finds natural; -1 without weights, or for what is no body to it."""
+    space = _space()
+    if space is None:
+        return -1.0
+    try:
+        with torch.no_grad():
+            return float(score_motion(space, body_of(anatomy), without_offsets(motion)).median())
+    except RigError:
+        return -1.0
+
+
+def without_offsets(motion: Motion) -> Motion:
+    """A clip without what moves or scales joints in their parents' frames, which limb space cannot hold."""
+    return replace(motion, pose=Pose(motion.pose.root, motion.pose.rotations))
+
+
+@lru_cache(maxsize=1)
+def _space() -> PoseSpace | None:
+    return open_space() if has_weights() else None
 
 
 def grade_clip(verdict: Verdict, asset: RiggedAsset, motion: Motion, prompt: str) -> Verdict:

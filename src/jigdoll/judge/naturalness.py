@@ -51,6 +51,9 @@ LOW = 0.15
 UNHEARD, SURE = 0.02, 0.7
 """The referee hears something else where the asked action gets less than the first and another more than the second:
 so 9 % of real clips of unknown actors and rigs are blamed, and 47 % of wrong sentences are noticed."""
+UNLIKELY = 1.0
+"""A clip with a larger score than this is like nothing the pose space has seen: no real clip of 163 unknown ones but a
+dying spider is."""
 CALM = frozenset(
     "idle sit sleep lie die eat drink think nod hang talk fall crouch kneel look_around shake_head type".split()
 )
@@ -85,6 +88,9 @@ class Naturalness:
     heard: tuple[tuple[str, float], ...]
     """What the referee takes it for: the three likeliest actions with their shares."""
     faults: tuple[Fault, ...]
+    pose_score: float = -1.0
+    """How far it is from what the pose space finds natural: about 0.03 for real clips of known rigs, up to 0.9 for 95 %
+    of unknown ones; -1 where it was not asked."""
 
 
 def naturalness(
@@ -95,6 +101,7 @@ def naturalness(
     bank: PoseBank,
     referee: Referee,
     request: Request | None = None,
+    pose_score: float = -1.0,
 ) -> Naturalness:
     """Judge a clip of a working copy; `request` is what was asked for, where anything was."""
     lm = encode(anatomy, motion)
@@ -116,6 +123,10 @@ def naturalness(
     typical = float(np.median(close)) if of_action and np.isfinite(close).all() else -1.0
     if asked and typical > STRANGE:
         wrong.append(Fault("strange", f"poses are {typical:.0f} degrees per bone from any real {asked[0]}", 0.2))
+    if asked and not of_action:
+        wrong.append(Fault("unproven", f"no real {asked[0]} of such a body is known to hold it against", 0.25))
+    if pose_score > UNLIKELY:
+        wrong.append(Fault("unlikely", f"the pose space finds it far from real motion (score {pose_score:.2f})", 0.2))
     grade = float(np.prod([1 - fault.cost for fault in wrong]))
     if typical >= 0:
         grade *= float(np.clip(1 - (typical - USUAL) / FAR, 0, 1))
@@ -126,6 +137,7 @@ def naturalness(
         nearest=_most_frequent([bank.texts[bank.clip[i]] for i in which] if len(bank) else []),
         heard=tuple((name, round(share, 3)) for name, share in list(heard.items())[:3]),
         faults=tuple(wrong),
+        pose_score=round(pose_score, 3),
     )
 
 

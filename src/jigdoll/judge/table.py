@@ -146,6 +146,8 @@ def natural_lines(natural: Naturalness) -> list[str]:
     """How natural a clip looks, in words."""
     lines = [f"looks natural to {natural.grade:.0%}"]
     lines += [f"fault: {fault.message}" for fault in natural.faults]
+    if natural.pose_score >= 0:
+        lines.append(f"score of the pose space {natural.pose_score:.2f} (real clips: mostly below 0.4)")
     if natural.action_distance >= 0:
         lines.append(f"{natural.action_distance:.0f} degrees per bone from real clips of what was asked")
     if natural.pose_distance >= 0:

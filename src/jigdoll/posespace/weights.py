@@ -63,8 +63,9 @@ def open_space(path: Path | None = None, encoder: TextEncoder | None = None) -> 
             for name, value in tensors.items()
             if name.startswith(prefix) and not name.startswith("units.")
         }
-        net = PoseNet(config)
-        net.load_state_dict(weights)
+        with torch.device("meta"):  # nothing is built that the file does not fill
+            net = PoseNet(config)
+        net.load_state_dict(weights, assign=True)
         units = Units(tensors["units.mean"].float(), tensors["units.spread"].float())
         if not all(bool(p.isfinite().all()) for p in net.parameters()):
             raise ValueError("some weights are not finite")
