@@ -6,7 +6,7 @@ import torch
 
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import forward, rest_pose
-from jigdoll.posespace.handles import Handle, handle_gaps, handle_joints, joint_of, reach_handles
+from jigdoll.posespace.handles import Handle, _damped, handle_gaps, handle_joints, joint_of, reach_handles
 from jigdoll.posespace.inbetween import exact_at, inbetween, straight, walk
 from jigdoll.posespace.rigged import Body
 from jigdoll.posespace.solve import solve
@@ -95,3 +95,11 @@ def test_a_walk_through_the_pose_space_ends_at_both_poses(space: PoseSpace, fox:
     for frame, pose in ((0, gait.pose[0]), (len(made) - 1, gait.pose[15])):
         assert torch.equal(made.pose.rotations[frame], pose.rotations)
     assert np.isfinite(made.pose.root.numpy()).all() and len(made) == 10
+
+
+def test_steps_stay_finite_where_nothing_can_move_the_handle() -> None:
+    flat = np.zeros((6, 12))
+    flat[:, 0] = 1e6  # two handles that move in one way only
+    for scale in (0.0, 1e-9):
+        assert np.isfinite(_damped(flat, np.ones(6), np.ones(6), scale)).all()
+        assert np.isfinite(_damped(np.zeros((3, 6)), np.ones(3), np.ones(3), scale)).all()

@@ -164,7 +164,7 @@ def _damped(J: ndarray, error: ndarray, weights: ndarray, scale: float) -> ndarr
     """The shortest step towards the targets, damped where they are hard to reach."""
     W = J * weights[:, None]
     A = W @ W.T
-    A[np.diag_indices_from(A)] += DAMPING * scale**2 * weights.max() ** 2
+    A[np.diag_indices_from(A)] += max(DAMPING * scale**2 * weights.max() ** 2, 1e-9 * np.trace(A), 1e-12)
     return W.T @ np.linalg.solve(A, error)
 
 
