@@ -39,12 +39,12 @@ class Measure:
 
     def _soles(
         self, place: Float[Tensor, "frames bodies 3"], turn: Float[Tensor, "frames bodies 4"]
-    ) -> Float[Tensor, "frames feet 8 3"]:
+    ) -> Float[Tensor, "frames feet points 3"]:
         """The contacts of the feet in the world [m]."""
         R = quaternion_to_matrix(turn[:, self.feet])
         return self.soles @ R.mT + place[:, self.feet, None]
 
-    def _ways(self, soles: Float[Tensor, "frames feet 8 3"]) -> Float[Tensor, "steps feet"]:
+    def _ways(self, soles: Float[Tensor, "frames feet points 3"]) -> Float[Tensor, "steps feet"]:
         """How far the lowest skin of each foot moves over the ground from frame to frame [lengths]."""
         lowest = torch.softmax(-soles[..., 1].detach() / (0.003 * self.length), -1)
         step = torch.diff(soles, dim=0)[..., [0, 2]] / self.length
