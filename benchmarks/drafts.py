@@ -4,7 +4,8 @@
 
 Six built-in characters and four artists' rigs (skipped where `../shared/assets` is absent) are told to walk:
 
-- `memory`: real motion found by words, the draft as it is; `pose space`: the same where a pose model ships.
+- `memory`: real motion found by words, the draft as it is; `pose space`: drawn by the pose space; `cleaned memory`: the
+  draft, noised a little and made clean by it.
 - `losses`: from rest, without any prior. `rest 20 .. 120`: from rest with so many steps that ask the pocket prior.
 - `draft 0 .. 40`: a residual around the memory's draft, with so many steps; 0 is the losses alone.
 
@@ -15,7 +16,6 @@ of the reference's, the word of two referees (pictures: `benchmarks/classifier.p
 the prior itself prefers it to unnatural motion, and CPU seconds of everything after the file is open.
 """
 
-import importlib
 import json as json_module
 import time
 import warnings
@@ -48,6 +48,8 @@ from jigdoll.language.encoder import open_encoder
 from jigdoll.memory.draft import Directions, draft
 from jigdoll.memory.segments import open_memory
 from jigdoll.motion import resample
+from jigdoll.posespace.network import NetworkPoseModel
+from jigdoll.posespace.weights import has_weights, open_space
 from jigdoll.prior.pocket.prior import open_pocket
 from jigdoll.protocols import PoseModel
 from jigdoll.render.draw import ClipStyle, contact_sheet, draw_clip
@@ -169,6 +171,7 @@ def ways(case: Case, options: Options) -> Iterator[tuple[str, Callable[[], Motio
     yield "memory", remembered
     if model is not None:
         yield "pose space", imagined
+        yield "cleaned memory", lambda: foot_lock(anatomy, model.project(anatomy, remembered()))
     yield "losses", lambda: from_rest(silent)
     for steps in REST_STEPS[:1] if options.quick else REST_STEPS:
         yield f"rest {steps}", lambda steps=steps: from_rest(replace(asked, iterations=steps))
@@ -178,11 +181,7 @@ def ways(case: Case, options: Options) -> Iterator[tuple[str, Callable[[], Motio
 
 def pose_model() -> PoseModel | None:
     """The pose space, where one is installed with its weights."""
-    try:
-        weights = importlib.import_module("jigdoll.posespace.weights")
-    except ImportError:
-        return None
-    return weights.open_space() if weights.has_weights() else None
+    return NetworkPoseModel(open_space()) if has_weights() else None
 
 
 def measure(case: Case, way: str, motion: Motion, scene: Scene, seconds: float) -> Row:

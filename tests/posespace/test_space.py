@@ -11,7 +11,7 @@ from jigdoll.errors import FileFormatError, JigdollError, RigError
 from jigdoll.kinematics import forward, motion_to_world
 from jigdoll.language.read import read
 from jigdoll.posespace.dataset import Dataset, bare_asset, creature_takes, open_dataset
-from jigdoll.posespace.draft import DraftOptions, closed_loop, draft, draft_array
+from jigdoll.posespace.draft import DraftOptions, closed_loop, draft, draft_array, smoothed
 from jigdoll.posespace.figure import stack_figures, stick_places
 from jigdoll.posespace.layout import EXTRA, RATE, pack, unpack
 from jigdoll.posespace.network import NetworkPoseModel, sample_poses
@@ -171,3 +171,16 @@ def test_poses_scored_at_once_have_the_scores_of_each(space: PoseSpace, fox: Bod
     each = torch.cat([space.score(fox.figure, values[:, i : i + 1], space.words(None)) for i in range(5)])
     together = space.score_poses(fox.figure, values.transpose(0, 1), space.words(None))
     assert torch.allclose(each, together, atol=1e-5)
+
+
+def test_smoothing_takes_grain_away_and_keeps_contacts_and_slow_turns() -> None:
+    time = torch.linspace(0, 2 * torch.pi, 31)
+    clip = torch.zeros(3, 31, 52)
+    clip[..., :51] = time.sin()[None, :, None]
+    grain = 0.1 * (-1.0) ** torch.arange(31)
+    clip[1, :, :51] += grain[:, None]
+    clip[:, :, 51] = torch.sign(time.cos())
+    smooth = smoothed(clip)
+    assert float((smooth[1, 3:-3, :51] - smooth[2, 3:-3, :51]).abs().max()) < 0.02
+    assert float((smooth[2, 3:-3, :51] - clip[2, 3:-3, :51]).abs().max()) < 0.03
+    assert torch.equal(smooth[1:, :, 51], clip[1:, :, 51])
