@@ -259,7 +259,7 @@ def test_the_ground_carries_exactly_the_weight(boxes):
     R = quaternion_to_matrix(rows[:, 3:7])
     height = (rows[:, None, :3] + boxes.contacts @ R.mT)[..., 1]
     depth = (engine.gains.ground_margin - height).clamp(min=0)
-    push = engine.gains.ground_ke[:, None] * depth**2 / (depth + engine.gains.ground_soft)
+    push = engine.gains.ground_ke[:, None] / boxes.crowds * depth**2 / (depth + engine.gains.ground_soft)
     assert math.isclose(float(push.sum()), boxes.total_mass * GRAVITY, rel_tol=0.01)
 
 
