@@ -50,7 +50,7 @@ VERBS: dict[str, Callable[[Path], tuple[object, ...]]] = {
     "render": lambda out: ("render", "zoo:ant", out / "ant.mp4", "walk", "--seconds", "0.5"),
 }
 """Verbs that write, with what they are told."""
-FIRST = {"animate": "motion.glb", "rig": "rigged.glb", "convert": "ant.fbx", "render": "ant.mp4"}
+FIRST = {"animate": "candidates.png", "rig": "rigged.glb", "convert": "ant.fbx", "render": "ant.mp4"}
 """The file that finds no room."""
 
 

@@ -103,7 +103,9 @@ class ProcessPool:
             self._running.discard(handle)
             self._free = [self._free[0] + job.cpus, self._free[1] + job.gpus]
             worker, handle.worker = handle.worker, None
-            keep = worker is not None and worker.process.poll() is None and not self._closed
+            # A worker that is being ended may not be seen as dead yet: only one that answered is kept.
+            answered = outcome.state in ("done", "failed")
+            keep = worker is not None and answered and worker.process.poll() is None and not self._closed
             if keep and worker is not None:
                 self._idle.append(worker)
         if worker is not None and not keep:
