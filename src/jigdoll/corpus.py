@@ -103,7 +103,7 @@ def character_takes(corpus: Path, splits: Collection[str] = ("train",)) -> Itera
 
 
 def mocap_takes(corpus: Path, splits: Collection[str] = ("train",), *, mixed: bool = False) -> Iterator[Take]:
-    """The clips of the BVH archives."""
+    """The clips of the BVH archives, then those of DeepMimic."""
     for name, licence in (("cmu", "CMU mocap, free"), ("rocketbox", "MIT")):
         for row in read_table(corpus / "motion" / name / "index.tsv"):
             subject = row.get("subject", "").zfill(2)
@@ -111,14 +111,27 @@ def mocap_takes(corpus: Path, splits: Collection[str] = ("train",), *, mixed: bo
             action = action_named(row["action"])
             if split not in splits or not (mixed or (action and len(row["actions"].split(",")) <= 2)):
                 continue
-            asset = load_clips(f"{corpus / 'motion' / name / row['zip']}:{row['clip']}.bvh")
-            work = reparent(asset)
-            motion = to_reparented(work, next(iter(asset.clips.values())))
-            anatomy = anatomy_of(work.asset)
-            yield Take(
-                row["text"], action or UNNAMED, "person", f"{name} {row['clip']}", licence,
-                split, f"{name} {subject}", motion, encode(anatomy, motion), anatomy,
+            yield _mocap_take(
+                f"{corpus / 'motion' / name / row['zip']}:{row['clip']}.bvh",
+                row["text"], action or UNNAMED, f"{name} {row['clip']}", licence, split, f"{name} {subject}",
             )  # fmt: skip
+    for row in read_table(corpus / "sources.tsv"):
+        action = action_named(row["actions"].split(",")[0])
+        if row["path"].startswith("motion/deepmimic/") and row["split"] in splits and action:
+            words = Path(row["path"]).stem.removeprefix("humanoid3d_").replace("_", " ")
+            yield _mocap_take(
+                str(corpus / row["path"]), f"a person: {words}", action, f"{row['source']}: {Path(row['path']).name}",
+                row["licence"], row["split"], row["rig"],
+            )  # fmt: skip
+
+
+def _mocap_take(clip: str, text: str, action: str, source: str, licence: str, split: str, rig: str) -> Take:
+    """The clip of a file of motion without a body."""
+    asset = load_clips(clip)
+    work = reparent(asset)
+    motion = to_reparented(work, next(iter(asset.clips.values())))
+    anatomy = anatomy_of(work.asset)
+    return Take(text, action, "person", source, licence, split, rig, motion, encode(anatomy, motion), anatomy)
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
