@@ -1,12 +1,9 @@
 """Training on clips of one's own: a folder of characters in, weights out."""
 
-import json
 import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-
-import torch
 
 from jigdoll.asset.load import load
 from jigdoll.corpus import LEAST_FRAMES, Take, action_named, character_takes, mocap_takes
@@ -15,8 +12,8 @@ from jigdoll.formats.table import CHARACTERS
 from jigdoll.language.read import read_name
 from jigdoll.posespace.dataset import dataset_of, save_clips
 from jigdoll.posespace.model import NetConfig
-from jigdoll.posespace.train import TrainOptions, save_run, start_run, train
-from jigdoll.posespace.weights import export_weights, has_weights, open_space, shipped
+from jigdoll.posespace.train import TrainOptions, train
+from jigdoll.posespace.weights import export_weights, has_weights, shipped, stored
 from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.reparent import reparent
 from jigdoll.rig.retarget.limb_motion import encode
@@ -66,24 +63,10 @@ def train_on(data: Path, out: Path, *, start: str = "shipped", hours: float = 1.
         save_clips(shard, found)
     run, config = out / "run", NetConfig()
     options = TrainOptions(hours=hours, seed=seed, rate=1e-3 if start == "fresh" else 2e-4)
-    if start != "fresh":
-        config = _take_up(run, shipped() if start == "shipped" else Path(start), options)
-    train(shard.parent, run, config, options)
+    weights = {"fresh": None, "shipped": shipped()}.get(start, Path(start))
+    if weights is not None:
+        config = NetConfig(**stored(weights)[0]["net"])
+    train(shard.parent, run, config, options, start=weights)
     lines = (run / "log.jsonl").read_text().splitlines()
     return export_weights(run / "state.safetensors", out / "posespace.safetensors", log="\n".join(lines[-200:]))
 
-
-def _take_up(run: Path, weights: Path, options: TrainOptions) -> NetConfig:
-    """A run that begins with known weights."""
-    space = open_space(weights)
-    config = space.net.config
-    state = run / "state.safetensors"
-    if not state.exists():
-        run.mkdir(parents=True, exist_ok=True)
-        fresh = start_run(config, options)
-        fresh.net.load_state_dict(space.net.state_dict())
-        fresh.average.load_state_dict(space.net.state_dict())
-        facts = json.loads(json.dumps(space.facts)) | {"net": vars(config) | {}}
-        with torch.no_grad():
-            save_run(state, fresh, space.units, facts)
-    return config

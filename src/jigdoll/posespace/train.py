@@ -22,11 +22,13 @@ from torch import Tensor, nn
 
 from jigdoll.language.encoder import open_encoder
 from jigdoll.posespace.dataset import Dataset, open_dataset, spread_of
+from jigdoll.posespace.figure import stick_places
 from jigdoll.posespace.layout import RATE
 from jigdoll.posespace.losses import LossWeights, denoising_loss
 from jigdoll.posespace.model import NetConfig, PoseNet, clean_estimate, signal_and_noise
 from jigdoll.posespace.sheet import draw_sticks
 from jigdoll.posespace.space import PoseSpace
+from jigdoll.posespace.weights import open_space, stored
 from jigdoll.posespace.windows import Batch, Units, Windows, keyed
 
 SIZES = ((48, 14, 0.5), (24, 28, 0.2), (12, 48, 0.1), (1, 200, 0.2))
@@ -35,6 +37,9 @@ KEYED = 2.0
 """How much more a window between keys counts: it can be told finely, and its errors are small beside the others'."""
 NOISY_KEYS = 0.3
 """Windows between keys are noised by this share of the range, at its noisy end: elsewhere the noisy clip tells more."""
+UNSEEN = 0.5
+"""How often a window of which something is told is not shown at all, not even noised: the network then says what is
+likeliest, which is what handles, keys and missing limbs are answered by."""
 CHECK_LEVELS = (0.05, 0.3, 0.6, 0.9, 0.98)
 SAVE_SECONDS, CHECK_SECONDS, SHEET_SECONDS = 120.0, 300.0, 1800.0
 
@@ -52,8 +57,10 @@ class TrainOptions:
     """The share of the hours over which the rate falls to nothing."""
     average: float = 0.9995
     """How slowly the averaged weights follow."""
-    given: float = 0.4
+    given: float = 0.5
     """Share of windows with known values, from the second half hour on."""
+    keys_only: bool = False
+    """Learn nothing but what lies between keys."""
     seed: int = 0
 
 
@@ -111,8 +118,12 @@ def update(
     told = keyed(batch.known)
     level = 1 - torch.rand(len(batch.clean), generator=generator) * (1 - told * (1 - NOISY_KEYS))
     level = level.clamp(0.01, 0.995)
-    estimate = estimate_of(run.net, batch, noised(batch, level, generator), level)
-    trust = torch.maximum(signal_and_noise(level)[0].square(), told)
+    luck = torch.rand(len(level), generator=generator) < (1.0 if options.keys_only else UNSEEN)
+    unseen = luck & (batch.known.marks[..., [0, 3]].sum((1, 2, 3)) > 0)
+    noisy = noised(batch, level, generator) * ~unseen[:, None, None, None]
+    level = torch.where(unseen, 1.0, level)
+    estimate = estimate_of(run.net, batch, noisy, level)
+    trust = torch.maximum(signal_and_noise(level)[0].square(), torch.maximum(told, unseen.float()))
     loss, errors = denoising_loss(batch, estimate, units, weights, trust, 1 + KEYED * told)
     rate = rate_at(run.seconds, run.updates, options)
     for group in run.optimiser.param_groups:
@@ -144,6 +155,23 @@ def check(run: Run, windows: Windows, units: Units, *, count: int = 24) -> dict[
                 estimate = estimate_of(run.average, batch, noised(batch, at, generator), at)
             row[str(level)] = round(float(denoising_loss(batch, estimate, units, LossWeights())[1].mean()), 4)
         table[kind] = row
+    return table
+
+
+def check_keys(run: Run, windows: Windows, *, count: int = 48) -> dict[str, float]:
+    """Per kind of body how far ends of limbs are off between keys, as a share of how far off the straight way is."""
+    table = {}
+    for kind in windows.kinds:
+        windows.dice = np.random.default_rng(2)
+        batch = windows.draw(24, count, kind=kind, given=1.0, keys=1.0, vary=False)
+        with torch.no_grad():
+            made = estimate_of(run.average, batch, torch.zeros_like(batch.clean), torch.ones(count))
+        there = (batch.sticks.kinds >= 0)[:, :, None]
+        errors = []
+        for values in (made, batch.known.values):
+            ends = stick_places(batch.sticks, windows.units.out_of(values, batch.sticks)).ends
+            errors.append(float(((ends - batch.places.ends).norm(dim=-1) * there).mean()))
+        table[kind] = round(errors[0] / max(errors[1], 1e-9), 3)
     return table
 
 
@@ -189,29 +217,44 @@ def read_run(path: Path, run: Run) -> tuple[Units, dict]:
     return Units(tensors["units.mean"], tensors["units.spread"]), facts
 
 
-def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> Run:
-    """Train until the hours are over; take up what is there."""
+def take_up(weights: Path, run: Run) -> tuple[Units, dict]:
+    """Begin with weights that were exported: their units and what they say of themselves."""
+    space = open_space(weights)
+    for net in (run.net, run.average):
+        net.load_state_dict(space.net.state_dict())
+    before = {name: space.facts.get(name) for name in ("updates", "seconds", "options", "before")}
+    return space.units, {"sources": space.facts["sources"], "before": before}
+
+
+def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions, *, start: Path | None = None) -> Run:
+    """Train until the hours are over; take up what is there, or begin with the weights of `start`."""
     out.mkdir(parents=True, exist_ok=True)
     every = open_dataset(cache)
     data = every.of(("train",))
     run, state = start_run(config, options), out / "state.safetensors"
-    mean, spread = spread_of(data)
-    units = Units(torch.from_numpy(mean).float(), torch.from_numpy(spread).float())
-    sources = _sources(data)
     if state.exists():
-        units, before = read_run(state, run)
-        sources |= set(before["sources"])
+        units, known = read_run(state, run)
+    elif start is not None:
+        units, known = take_up(start, run)
+    else:
+        mean, spread = spread_of(data)
+        units, known = Units(torch.from_numpy(mean).float(), torch.from_numpy(spread).float()), {}
+    sources, before = _sources(data) | set(known.get("sources", ())), known.get("before")
     vectors = text_vectors(every)
     windows = Windows(data, units, vectors, seed=options.seed + run.updates)
     unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far") if every.of((name,)).clips}
     generator = torch.Generator().manual_seed(options.seed + run.updates)
-    facts = {"net": asdict(config), "options": asdict(options), "sources": sorted(sources)}
+    facts = {"net": asdict(config), "options": asdict(options), "sources": sorted(sources), "before": before}
     saved = checked = drawn = run.seconds
     clock, sums = time.process_time(), []
     while run.seconds < 3600 * options.hours:
         frames, count, _ = SIZES[windows.dice.choice(len(SIZES), p=[size[2] for size in SIZES])]
-        given = options.given if run.seconds > 1200 else 0.15
-        sums.append(update(run, windows.draw(frames, count, given=given), units, options, generator))
+        given = options.given if before or run.seconds > 1200 else 0.15
+        if options.keys_only:
+            batch = windows.draw(max(frames, 12), count if frames > 1 else 48, given=1.0, keys=1.0)
+        else:
+            batch = windows.draw(frames, count, given=given)
+        sums.append(update(run, batch, units, options, generator))
         now = time.process_time()
         run.seconds, clock = run.seconds + now - clock, now
         if run.updates % 50 == 0:
@@ -220,7 +263,7 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions) -> R
         if run.seconds - checked > CHECK_SECONDS:
             checked = run.seconds
             for name, those in unseen.items():
-                note(out, run, {name: check(run, those, units)})
+                note(out, run, {name: check(run, those, units), "keys": check_keys(run, those)})
         if run.seconds - drawn > SHEET_SECONDS:
             drawn = run.seconds
             draw_samples(out / f"samples_{run.updates}.png", run, units, every)
@@ -272,10 +315,15 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=kind, default=getattr(TrainOptions, name))
     for name in ("width", "layers", "heads", "hidden"):
         parser.add_argument(f"--{name}", type=int, default=getattr(NetConfig, name))
+    parser.add_argument("--start", type=Path, help="exported weights to begin with")
+    parser.add_argument("--keys-only", action="store_true", help="learn nothing but what lies between keys")
     words = parser.parse_args()
     torch.set_num_threads(1)
     config = NetConfig(words.width, words.layers, words.heads, words.hidden)
-    train(words.cache, words.out, config, TrainOptions(words.hours, words.rate, fall=words.fall, seed=words.seed))
+    if words.start:
+        config = NetConfig(**stored(words.start)[0]["net"])
+    options = TrainOptions(words.hours, words.rate, fall=words.fall, seed=words.seed, keys_only=words.keys_only)
+    train(words.cache, words.out, config, options, start=words.start)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
@@ -33,6 +33,10 @@ KIND_SHARE = {"person": 1.4, "other": 0.4}
 """How much more often a kind of body is shown than its rigs tell: people do most actions, the others are odd ones."""
 ZOO_SHARE = 0.35
 """How much less often a rig of the zoo is shown than an artist's."""
+KEYS = 0.4
+"""The share of windows told by keys among those of which something is told."""
+ROOT_WAY = 0.35
+"""How often the root's way is told besides."""
 _FLIP = torch.tensor([1.0, -1.0, -1.0, -1.0, 1.0, 1.0])
 """What mirroring does to the two columns of a turn."""
 
@@ -86,7 +90,14 @@ class Windows:
         self.chances = {kind: _shares(self.groups[kind])[0] for kind in self.kinds}
 
     def draw(
-        self, frames: int, count: int, *, kind: str | None = None, given: float = 0.35, vary: bool = True
+        self,
+        frames: int,
+        count: int,
+        *,
+        kind: str | None = None,
+        given: float = 0.35,
+        keys: float = KEYS,
+        vary: bool = True,
     ) -> Batch:
         """Windows of so many frames (1 is a pose) of clips of one kind of body, `given` of them with known values."""
         kind = kind or self.kinds[self.dice.choice(len(self.kinds), p=self.odds)]
@@ -100,9 +111,11 @@ class Windows:
             raw[i, : len(v)] = v
         sticks = stack_figures([self.data.figures[clip.figure] for clip in clips])
         text = torch.from_numpy(np.stack([self._text(clip, vary=vary) for clip in clips]))
-        return self.finish(torch.from_numpy(raw), sticks, text, given=given, vary=vary)
+        return self.finish(torch.from_numpy(raw), sticks, text, given=given, keys=keys, vary=vary)
 
-    def finish(self, raw: Tensor, sticks: Sticks, text: Tensor, *, given: float, vary: bool) -> Batch:
+    def finish(
+        self, raw: Tensor, sticks: Sticks, text: Tensor, *, given: float, keys: float = KEYS, vary: bool
+    ) -> Batch:
         """A batch of windows, varied, in the network's units, with known values."""
         if vary:
             raw, sticks = mirrored(raw, sticks, torch.from_numpy(self.dice.random(len(raw)) < 0.5))
@@ -116,7 +129,7 @@ class Windows:
         clean = self.units.into(raw, sticks)
         counts = channel_counts(sticks)
         clean = clean * counts[:, :, None]
-        known = draw_known(clean, places, sticks, self.dice, given)
+        known = draw_known(clean, places, sticks, self.dice, given, keys)
         return Batch(clean, counts, places, raw, sticks, text, known)
 
     def _window(self, clip: Clip, frames: int, *, vary: bool) -> Float[ndarray, "parts frames channels"]:
@@ -233,7 +246,6 @@ def reproportioned(raw: Tensor, sticks: Sticks, dice: np.random.Generator) -> tu
     return raw, replace(changed, hip=sticks.hip + sunk.sum(1) / legs.sum(1).clamp_min(1))
 
 
-
 def _resting_ends(sticks: Sticks) -> Float[Tensor, "batch parts 3"]:
     """The ends of all parts when nothing is turned."""
     return stick_places(sticks, resting(sticks)).ends[:, :, 0]
@@ -306,20 +318,25 @@ def _rest_told(sticks: Sticks, dice: np.random.Generator) -> Float[Tensor, "batc
     return rest * (luck >= limit)[:, None, None]
 
 
-def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Generator, share: float) -> Known:
-    """What is given of each window: nothing, keys, a beginning, some parts, handles, the root's way."""
+def draw_known(
+    clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Generator, share: float, keys: float = KEYS
+) -> Known:
+    """What is given of each window: nothing, keys, a beginning, some parts, handles, the root's way.
+
+    `keys` is the share of keys among all that is given.
+    """
     batch, parts, frames, _ = clean.shape
     turns, extra = np.zeros((batch, parts, frames), bool), np.zeros((batch, parts, frames), bool)
     handle = np.zeros((batch, parts, frames), bool)
     for i in np.flatnonzero(dice.random(batch) < share):
         way = dice.random()
-        if frames > PATCH and way < 0.45:  # keys
+        if frames > PATCH and dice.random() < keys:
             at = draw_keys(frames, dice)
-            turns[i][:, at] = extra[i][:, at] = True
-        elif frames > PATCH and way < 0.57:  # a beginning
+            turns[i][:, at] = extra[i][1:, at] = True
+        elif frames > PATCH and way < 0.22:  # a beginning
             first = dice.integers(1, frames // 2)
             turns[i, :, :first] = extra[i, :, :first] = True
-        elif way < 0.7:  # some parts
+        elif way < 0.5:  # some parts
             some = dice.random(parts) < dice.uniform(0.2, 0.9)
             turns[i, some] = extra[i, some] = True
         else:  # handles
@@ -327,7 +344,7 @@ def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Ge
             handle[i, some] = True
             if frames > PATCH and dice.random() < 0.4:
                 handle[i] &= dice.random(frames)[None] < 0.2
-        if dice.random() < 0.5:  # the root's way
+        if dice.random() < ROOT_WAY:
             extra[i, 0] = True
     return known_from(
         clean, places.ends, sticks, torch.from_numpy(turns), torch.from_numpy(extra), torch.from_numpy(handle)
@@ -353,7 +370,11 @@ def keyed(known: Known) -> Float[Tensor, " batch"]:
 
 
 def known_from(clean: Tensor, ends: Tensor, sticks: Sticks, turns: Tensor, extra: Tensor, handle: Tensor) -> Known:
-    """Known values with their marks; between known frames turns are filled in along straight lines."""
+    """Known values with their marks; between known frames turns are filled in along straight lines.
+
+    Where the body's pose is known and its root's way is not, the root goes straight from key to key: how far apart
+    keys lie is known, how the body gets from one to the next is not.
+    """
     there = (sticks.kinds >= 0)[:, :, None]
     turns, extra, handle = turns & there, extra & there, handle & there
     values = torch.zeros_like(clean)
@@ -362,11 +383,29 @@ def known_from(clean: Tensor, ends: Tensor, sticks: Sticks, turns: Tensor, extra
     values[..., : EXTRA.start] = torch.where(any_key[..., None], filled[..., : EXTRA.start], 0.0)
     between = fill_between(clean, extra)
     values[..., EXTRA] = torch.where(extra.any(-1, keepdim=True)[..., None], between[..., EXTRA], 0.0)
+    open_way = (turns[:, 0].any(-1) & ~extra[:, 0].any(-1))[:, None, None]
+    values[:, 0, :, EXTRA] = torch.where(
+        open_way, straight_way(clean[:, 0, :, EXTRA], turns[:, 0]), values[:, 0, :, EXTRA]
+    )
     marks = torch.zeros(*clean.shape[:3], KNOWN)
     marks[..., 0], marks[..., 1], marks[..., 2] = turns.float(), extra.float(), any_key.float()
     marks[..., 3] = handle.float()
     marks[..., 4:] = ends * handle[..., None]
     return Known(values, marks)
+
+
+def straight_way(
+    root: Float[Tensor, "batch frames 4"], keys: Bool[Tensor, "batch frames"]
+) -> Float[Tensor, "batch frames 4"]:
+    """The root's channels when it goes straight from key to key: mean velocities between them, its height in a line."""
+    span = keys.cumsum(1)  # frames from a key up to the next one; the velocity of a frame leads to the next frame
+    span[:, -1] -= keys[:, -1].long()
+    inner, there = root[:, :-1], span[:, :-1, None]
+    total = torch.zeros_like(root).scatter_add(1, there.expand_as(inner), inner)
+    count = torch.zeros_like(root[..., :1]).scatter_add(1, there, torch.ones_like(inner[..., :1]))
+    mean = torch.take_along_dim(total / count.clamp_min(1), span[..., None], 1)
+    height = fill_between(root[:, None], keys[:, None])[:, 0, :, 2]
+    return torch.stack([mean[..., 0], mean[..., 1], height, mean[..., 3]], -1)
 
 
 def fill_between(clean: Tensor, known: Tensor) -> Tensor:
