@@ -90,7 +90,5 @@ def test_validity_changes_what_is_drawn_only_where_something_is_wrong(space: Pos
     good = resting(sticks)
     allowed = faults_of(sticks, stick_places(sticks, good), good)
     ours, plain = drawn(True), drawn(False)
-    wrong = [
-        float(fault_energy(faults_of(sticks, stick_places(sticks, v), v), allowed).mean()) for v in (ours, plain)
-    ]
+    wrong = [float(fault_energy(faults_of(sticks, stick_places(sticks, v), v), allowed).mean()) for v in (ours, plain)]
     assert wrong[0] <= wrong[1]

@@ -1,6 +1,7 @@
 """Clips between poses: keys held exactly (`inbetween`), and the way from pose to pose through noise (`walk`)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -9,9 +10,11 @@ from torch import Tensor
 
 from jigdoll.errors import JigdollError
 from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, slerp
-from jigdoll.posespace.layout import EXTRA, RATE
+from jigdoll.posespace.layout import EXTRA, RATE, pack
 from jigdoll.posespace.rigged import Body, pose_array, to_array, to_motion
 from jigdoll.posespace.space import LIKELIEST, LONGEST, Given, PoseSpace, SampleOptions
+from jigdoll.posespace.tween import LONGEST_SPAN
+from jigdoll.rig.retarget.limb_motion import encode
 from jigdoll.types import Motion, Pose
 
 STEPS = 2
@@ -42,16 +45,21 @@ def inbetween(
 ) -> Motion:
     """The clip from the first key to the last, through every key exactly; frames are counted at `fps`.
 
-    `variety` 0 is the likeliest clip, 1 any that fits. What limb space does not see (fingers, props) goes straight.
+    `variety` 0 is the likeliest clip, 1 any that fits: the pose space draws those, and what lies between keys farther
+    apart than the network for in-betweens knows. What limb space does not see (fingers, props) goes straight.
     """
     plain = straight(keys, fps=fps, name="inbetween")
-    order = _ordered(keys)
-    values = torch.from_numpy(to_array(body, plain)).float()
-    count = values.shape[1]
-    at = [min(round((frame - order[0]) / fps * RATE), count - 1) for frame in order]
-    clip = _filled(space, body, values, at, words, seed, variety)
-    made, base = (_as_long(to_motion(body, v.numpy(), fps=fps, lock=False), len(plain)) for v in (clip, values))
-    return exact_at(_moved(plain, base, made), plain, [frame - order[0] for frame in order])
+    order = [frame - min(keys) for frame in _ordered(keys)]
+    near = max(b - a for a, b in pairwise(order)) <= LONGEST_SPAN * fps
+    if space.tween is not None and near and variety == 0:
+        rate, values = fps, pack(encode(body.anatomy, plain, travel=False), body.figure)
+        clip = space.tween.fill(body.figure, values, order, fps, space.words(words))
+    else:
+        rate, values = RATE, to_array(body, plain)
+        at = [min(round(frame / fps * RATE), values.shape[1] - 1) for frame in order]
+        clip = _filled(space, body, torch.from_numpy(values).float(), at, words, seed, variety).numpy()
+    made, base = (_as_long(to_motion(body, v, rate=rate, fps=fps, lock=False), len(plain)) for v in (clip, values))
+    return exact_at(_moved(plain, base, made), plain, order)
 
 
 def _moved(motion: Motion, before: Motion, after: Motion) -> Motion:

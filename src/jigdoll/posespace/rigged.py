@@ -88,12 +88,13 @@ def to_motion(
     body: Body,
     values: Float[ndarray, "parts frames channels"],
     *,
+    rate: float = RATE,
     fps: float = 30.0,
     name: str = "pose",
     lock: bool = True,
 ) -> Motion:
-    """An array on the joints of the rig; with `lock` feet that stand stay where they stand."""
-    limb_motion = unpack(np.asarray(values), body.figure, fps=fps, name=name)
+    """An array at its own rate on the joints of the rig; with `lock` feet that stand stay where they stand."""
+    limb_motion = unpack(np.asarray(values), body.figure, rate=rate, fps=fps, name=name)
     return decode(limb_motion, body.anatomy, lock=lock and len(limb_motion) > 2)
 
 

@@ -14,6 +14,7 @@ from jigdoll.posespace.faults import corrected
 from jigdoll.posespace.figure import CHANNELS, Figure, Sticks, stack_figures
 from jigdoll.posespace.layout import EXTRA
 from jigdoll.posespace.model import PATCH, Known, PoseNet, clean_estimate, signal_and_noise
+from jigdoll.posespace.tween import Tween
 from jigdoll.posespace.windows import Units, channel_counts, known_from, nothing_known
 from jigdoll.protocols import TextEncoder
 
@@ -74,6 +75,8 @@ class PoseSpace:
     units: Units
     encoder: TextEncoder
     facts: dict
+    tween: Tween | None = None
+    """What answers between keys, where its weights are there."""
 
     def words(self, text: str | None, count: int = 1) -> Float[Tensor, "count vector"]:
         """The vector of a sentence; zero where nothing is said."""

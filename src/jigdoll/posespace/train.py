@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from jigdoll.language.encoder import open_encoder
 from jigdoll.posespace.dataset import Dataset, open_dataset, spread_of
-from jigdoll.posespace.figure import stick_places
 from jigdoll.posespace.layout import RATE
 from jigdoll.posespace.losses import LossWeights, denoising_loss
 from jigdoll.posespace.model import NetConfig, PoseNet, clean_estimate, signal_and_noise
@@ -57,10 +56,8 @@ class TrainOptions:
     """The share of the hours over which the rate falls to nothing."""
     average: float = 0.9995
     """How slowly the averaged weights follow."""
-    given: float = 0.5
+    given: float = 0.6
     """Share of windows with known values, from the second half hour on."""
-    keys_only: bool = False
-    """Learn nothing but what lies between keys."""
     seed: int = 0
 
 
@@ -118,7 +115,7 @@ def update(
     told = keyed(batch.known)
     level = 1 - torch.rand(len(batch.clean), generator=generator) * (1 - told * (1 - NOISY_KEYS))
     level = level.clamp(0.01, 0.995)
-    luck = torch.rand(len(level), generator=generator) < (1.0 if options.keys_only else UNSEEN)
+    luck = torch.rand(len(level), generator=generator) < UNSEEN
     unseen = luck & (batch.known.marks[..., [0, 3]].sum((1, 2, 3)) > 0)
     noisy = noised(batch, level, generator) * ~unseen[:, None, None, None]
     level = torch.where(unseen, 1.0, level)
@@ -155,23 +152,6 @@ def check(run: Run, windows: Windows, units: Units, *, count: int = 24) -> dict[
                 estimate = estimate_of(run.average, batch, noised(batch, at, generator), at)
             row[str(level)] = round(float(denoising_loss(batch, estimate, units, LossWeights())[1].mean()), 4)
         table[kind] = row
-    return table
-
-
-def check_keys(run: Run, windows: Windows, *, count: int = 48) -> dict[str, float]:
-    """Per kind of body how far ends of limbs are off between keys, as a share of how far off the straight way is."""
-    table = {}
-    for kind in windows.kinds:
-        windows.dice = np.random.default_rng(2)
-        batch = windows.draw(24, count, kind=kind, given=1.0, keys=1.0, vary=False)
-        with torch.no_grad():
-            made = estimate_of(run.average, batch, torch.zeros_like(batch.clean), torch.ones(count))
-        there = (batch.sticks.kinds >= 0)[:, :, None]
-        errors = []
-        for values in (made, batch.known.values):
-            ends = stick_places(batch.sticks, windows.units.out_of(values, batch.sticks)).ends
-            errors.append(float(((ends - batch.places.ends).norm(dim=-1) * there).mean()))
-        table[kind] = round(errors[0] / max(errors[1], 1e-9), 3)
     return table
 
 
@@ -250,11 +230,7 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions, *, s
     while run.seconds < 3600 * options.hours:
         frames, count, _ = SIZES[windows.dice.choice(len(SIZES), p=[size[2] for size in SIZES])]
         given = options.given if before or run.seconds > 1200 else 0.15
-        if options.keys_only:
-            batch = windows.draw(max(frames, 12), count if frames > 1 else 48, given=1.0, keys=1.0)
-        else:
-            batch = windows.draw(frames, count, given=given)
-        sums.append(update(run, batch, units, options, generator))
+        sums.append(update(run, windows.draw(frames, count, given=given), units, options, generator))
         now = time.process_time()
         run.seconds, clock = run.seconds + now - clock, now
         if run.updates % 50 == 0:
@@ -263,7 +239,7 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions, *, s
         if run.seconds - checked > CHECK_SECONDS:
             checked = run.seconds
             for name, those in unseen.items():
-                note(out, run, {name: check(run, those, units), "keys": check_keys(run, those)})
+                note(out, run, {name: check(run, those, units)})
         if run.seconds - drawn > SHEET_SECONDS:
             drawn = run.seconds
             draw_samples(out / f"samples_{run.updates}.png", run, units, every)
@@ -316,13 +292,12 @@ def main() -> None:
     for name in ("width", "layers", "heads", "hidden"):
         parser.add_argument(f"--{name}", type=int, default=getattr(NetConfig, name))
     parser.add_argument("--start", type=Path, help="exported weights to begin with")
-    parser.add_argument("--keys-only", action="store_true", help="learn nothing but what lies between keys")
     words = parser.parse_args()
     torch.set_num_threads(1)
     config = NetConfig(words.width, words.layers, words.heads, words.hidden)
     if words.start:
         config = NetConfig(**stored(words.start)[0]["net"])
-    options = TrainOptions(words.hours, words.rate, fall=words.fall, seed=words.seed, keys_only=words.keys_only)
+    options = TrainOptions(words.hours, words.rate, fall=words.fall, seed=words.seed)
     train(words.cache, words.out, config, options, start=words.start)
 
 

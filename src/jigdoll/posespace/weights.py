@@ -15,6 +15,7 @@ from jigdoll.errors import FileFormatError
 from jigdoll.language.encoder import open_encoder
 from jigdoll.posespace.model import NetConfig, PoseNet
 from jigdoll.posespace.space import PoseSpace
+from jigdoll.posespace.tween import open_tween
 from jigdoll.posespace.windows import Units
 from jigdoll.protocols import TextEncoder
 
@@ -71,7 +72,7 @@ def open_space(path: Path | None = None, encoder: TextEncoder | None = None) -> 
             raise ValueError("some weights are not finite")
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(f"{file}: these are no weights of a pose space ({error}); install them anew") from error
-    return PoseSpace(net.eval().requires_grad_(False), units, encoder or open_encoder(), facts)
+    return PoseSpace(net.eval().requires_grad_(False), units, encoder or open_encoder(), facts, open_tween())
 
 
 def stored(file: Path, *, most: int | None = None) -> tuple[dict, dict[str, Tensor]]:

@@ -33,7 +33,7 @@ KIND_SHARE = {"person": 1.4, "other": 0.4}
 """How much more often a kind of body is shown than its rigs tell: people do most actions, the others are odd ones."""
 ZOO_SHARE = 0.35
 """How much less often a rig of the zoo is shown than an artist's."""
-KEYS = 0.4
+KEYS = 0.12
 """The share of windows told by keys among those of which something is told."""
 ROOT_WAY = 0.35
 """How often the root's way is told besides."""
@@ -90,19 +90,10 @@ class Windows:
         self.chances = {kind: _shares(self.groups[kind])[0] for kind in self.kinds}
 
     def draw(
-        self,
-        frames: int,
-        count: int,
-        *,
-        kind: str | None = None,
-        given: float = 0.35,
-        keys: float = KEYS,
-        vary: bool = True,
+        self, frames: int, count: int, *, kind: str | None = None, given: float = 0.35, vary: bool = True
     ) -> Batch:
         """Windows of so many frames (1 is a pose) of clips of one kind of body, `given` of them with known values."""
-        kind = kind or self.kinds[self.dice.choice(len(self.kinds), p=self.odds)]
-        group, chance = self.groups[kind], self.chances[kind]
-        clips = [group[i] for i in self.dice.choice(len(group), count, p=chance)]
+        clips = self.choose(count, kind)
         length = max(frames, PATCH)
         values = [self._window(clip, frames, vary=vary) for clip in clips]
         most = max(len(v) for v in values)
@@ -110,12 +101,15 @@ class Windows:
         for i, v in enumerate(values):
             raw[i, : len(v)] = v
         sticks = stack_figures([self.data.figures[clip.figure] for clip in clips])
-        text = torch.from_numpy(np.stack([self._text(clip, vary=vary) for clip in clips]))
-        return self.finish(torch.from_numpy(raw), sticks, text, given=given, keys=keys, vary=vary)
+        text = torch.from_numpy(np.stack([self.text_of(clip, vary=vary) for clip in clips]))
+        return self.finish(torch.from_numpy(raw), sticks, text, given=given, vary=vary)
 
-    def finish(
-        self, raw: Tensor, sticks: Sticks, text: Tensor, *, given: float, keys: float = KEYS, vary: bool
-    ) -> Batch:
+    def choose(self, count: int, kind: str | None = None) -> list[Clip]:
+        """So many clips of one kind of body, each as often as its rig and action are shown."""
+        kind = kind or self.kinds[self.dice.choice(len(self.kinds), p=self.odds)]
+        return [self.groups[kind][i] for i in self.dice.choice(len(self.groups[kind]), count, p=self.chances[kind])]
+
+    def finish(self, raw: Tensor, sticks: Sticks, text: Tensor, *, given: float, vary: bool) -> Batch:
         """A batch of windows, varied, in the network's units, with known values."""
         if vary:
             raw, sticks = mirrored(raw, sticks, torch.from_numpy(self.dice.random(len(raw)) < 0.5))
@@ -129,7 +123,7 @@ class Windows:
         clean = self.units.into(raw, sticks)
         counts = channel_counts(sticks)
         clean = clean * counts[:, :, None]
-        known = draw_known(clean, places, sticks, self.dice, given, keys)
+        known = draw_known(clean, places, sticks, self.dice, given)
         return Batch(clean, counts, places, raw, sticks, text, known)
 
     def _window(self, clip: Clip, frames: int, *, vary: bool) -> Float[ndarray, "parts frames channels"]:
@@ -156,7 +150,8 @@ class Windows:
             values[0][np.ix_(np.flatnonzero(held), moves)] = 0.0
         return values
 
-    def _text(self, clip: Clip, *, vary: bool) -> Float[ndarray, " vector"]:
+    def text_of(self, clip: Clip, *, vary: bool) -> Float[ndarray, " vector"]:
+        """One of a clip's phrases as a vector; now and then none."""
         phrase = clip.texts[self.dice.choice(len(clip.texts), p=_text_odds(len(clip.texts)))] if vary else clip.texts[0]
         vector = self.vectors[phrase]
         return np.zeros_like(vector) if vary and self.dice.random() < 0.12 else vector
@@ -318,25 +313,20 @@ def _rest_told(sticks: Sticks, dice: np.random.Generator) -> Float[Tensor, "batc
     return rest * (luck >= limit)[:, None, None]
 
 
-def draw_known(
-    clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Generator, share: float, keys: float = KEYS
-) -> Known:
-    """What is given of each window: nothing, keys, a beginning, some parts, handles, the root's way.
-
-    `keys` is the share of keys among all that is given.
-    """
+def draw_known(clean: Tensor, places: Places, sticks: Sticks, dice: np.random.Generator, share: float) -> Known:
+    """What is given of each window: nothing, keys, a beginning, some parts, handles, the root's way."""
     batch, parts, frames, _ = clean.shape
     turns, extra = np.zeros((batch, parts, frames), bool), np.zeros((batch, parts, frames), bool)
     handle = np.zeros((batch, parts, frames), bool)
     for i in np.flatnonzero(dice.random(batch) < share):
         way = dice.random()
-        if frames > PATCH and dice.random() < keys:
+        if frames > PATCH and dice.random() < KEYS:
             at = draw_keys(frames, dice)
             turns[i][:, at] = extra[i][1:, at] = True
-        elif frames > PATCH and way < 0.22:  # a beginning
+        elif frames > PATCH and way < 0.17:  # a beginning
             first = dice.integers(1, frames // 2)
             turns[i, :, :first] = extra[i, :, :first] = True
-        elif way < 0.5:  # some parts
+        elif way < 0.6:  # some parts
             some = dice.random(parts) < dice.uniform(0.2, 0.9)
             turns[i, some] = extra[i, some] = True
         else:  # handles
