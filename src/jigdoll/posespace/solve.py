@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from jigdoll.kinematics import forward
+from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix, slerp
 from jigdoll.posespace.figure import Sticks, pelvis_heights, stack_figures, stick_places
 from jigdoll.posespace.handles import CLOSE, Handle, handle_gaps, joint_of, reach_handles
 from jigdoll.posespace.layout import EXTRA
@@ -52,7 +53,7 @@ def solve(
     `base` says where the hips are and where they face; without it they are where the rest pose has them, as high as
     suits the handles. With `keep` the result also stays near the base pose. Where handles cannot be hit otherwise, the
     whole body moves. The likeliest pose (seed 0) is held against the body as it carries itself, bent to the handles:
-    the pose space says which of the two is more natural.
+    the answer lies between the two, nearer to the one that the pose space finds more natural.
     """
     held = base is not None
     base = base if base is not None else _rest(body)
@@ -73,17 +74,21 @@ def solve(
     if seed == 0 and held and not keep:
         calm = natural_pose(body).rotations
         calm[0] = base.rotations[0]
-        pose = _more_natural(space, body, [pose, reach_handles(body, Pose(base.root, calm), handles)], words)
+        pose = _weighed(space, body, pose, reach_handles(body, Pose(base.root, calm), handles), words)
+        pose = reach_handles(body, pose, handles)
     wanted = [handle for handle in handles if handle.mode != "free"]
     if max(handle_gaps(body, pose, wanted).values(), default=0.0) > _near(body, handles):
         pose = reach_handles(body, pose, handles, root=True)
     return Solved(pose, handle_gaps(body, pose, handles))
 
 
-def _more_natural(space: PoseSpace, body: Body, poses: Sequence[Pose], words: str | None) -> Pose:
-    """The pose with the lowest score."""
-    values = torch.cat([pose_array(body, pose).detach() for pose in poses], 1).transpose(0, 1)
-    return poses[int(space.score_poses(body.figure, values, space.words(words)).argmin())]
+def _weighed(space: PoseSpace, body: Body, one: Pose, other: Pose, words: str | None) -> Pose:
+    """Between two poses, nearer to the one that the pose space finds more natural: their errors differ."""
+    values = torch.cat([pose_array(body, pose).detach() for pose in (one, other)], 1).transpose(0, 1)
+    mine, theirs = space.score_poses(body.figure, values, space.words(words)).square().tolist()
+    share = mine / max(mine + theirs, 1e-12)
+    turns = slerp(one.rotations, other.rotations, torch.full((len(one.rotations),), share))
+    return Pose(one.root * (1 - share) + other.root * share, turns)
 
 
 def end_projection(
@@ -175,8 +180,6 @@ def place_like(body: Body, clip: Float[Tensor, "parts frames channels"], pelvis:
     rest = skeleton.T_parent_joint[0].double()
     c, s = np.cos(heading), np.sin(heading)
     Y = torch.tensor([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]], dtype=torch.double)
-    from jigdoll.math.rotations import matrix_to_quaternion, quaternion_to_matrix
-
     first = rest[:3, :3].T @ Y @ rest[:3, :3] @ quaternion_to_matrix(pose.rotations[0].double())
     rotations = pose.rotations.clone()
     rotations[0] = matrix_to_quaternion(first).to(rotations)

@@ -42,7 +42,7 @@ WAVES = 6
 LONGEST_SPAN = 1.6
 """The longest span that the network learned from [s]."""
 SLOW = 0.35
-"""Spans shorter than this leave the straight way less and less [s]."""
+"""Spans shorter than this follow the smooth curve through all keys, longer ones what the network tells [s]."""
 ROOT_UNITS = (0.1, 0.1, 0.1, 0.15)
 """Of the root's way beside the straight one: x, z [leg lengths], height, heading [rad]."""
 SPEED_UNITS = (1.0, 2.0, 1.0, 1.0)
@@ -91,7 +91,7 @@ class TweenNet(nn.Module):
         for each in (*self.way_out.each, self.swing):
             nn.init.zeros_(each.weight)  # pyright: ignore[reportArgumentType]
             nn.init.zeros_(each.bias)  # pyright: ignore[reportArgumentType]
-        nn.init.constant_(self.swing.bias, 0.4)
+        nn.init.constant_(self.swing.bias, 0.9)
 
     def forward(self, sticks: Sticks, spans: Spans, units: Units) -> Float[Tensor, "spans parts shapes channels"]:
         """How much of each shape every number goes beside the straight way, in the network's units."""
@@ -114,7 +114,8 @@ class TweenNet(nn.Module):
         short = seconds[:, 0].square() / (seconds[:, 0].square() + SLOW**2)
         turns, extra = self.swing(x)[:, :, None].unflatten(-1, (2, 2)).unbind(-1)
         share = torch.cat([turns.expand(-1, -1, EXTRA.start, -1), extra.expand(-1, -1, 4, -1)], 2).transpose(2, 3)
-        return torch.cat([waves * short[:, None, None, None], share * swings(sticks, spans, units)], 2)
+        short = short[:, None, None, None]
+        return torch.cat([waves * short, share * (1 - short) * swings(sticks, spans, units)], 2)
 
 
 def told(sticks: Sticks, spans: Spans, units: Units) -> Float[Tensor, "spans parts 4 channels"]:
