@@ -9,7 +9,7 @@ from jigdoll.kinematics import forward, rest_pose
 from jigdoll.posespace.handles import Handle, _damped, handle_gaps, handle_joints, joint_of, reach_handles
 from jigdoll.posespace.inbetween import exact_at, inbetween, straight, walk
 from jigdoll.posespace.rigged import Body
-from jigdoll.posespace.solve import solve
+from jigdoll.posespace.solve import _weighed, solve
 from jigdoll.posespace.space import PoseSpace
 from jigdoll.types import Motion, Pose
 from jigdoll.zoo.gaits import reference_motion
@@ -103,3 +103,17 @@ def test_steps_stay_finite_where_nothing_can_move_the_handle() -> None:
     for scale in (0.0, 1e-9):
         assert np.isfinite(_damped(flat, np.ones(6), np.ones(6), scale)).all()
         assert np.isfinite(_damped(np.zeros((3, 6)), np.ones(3), np.ones(3), scale)).all()
+
+
+def test_between_two_answers_the_more_natural_one_counts_more(
+    space: PoseSpace, fox: Body, gait: Motion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PoseSpace, "score_poses", lambda *_: torch.tensor([1.0, 3.0]))
+    one, other = gait.pose[0], gait.pose[9]
+    found = _weighed(space, fox, one, other, None)
+    assert torch.allclose(found.root, 0.9 * one.root + 0.1 * other.root, atol=1e-6)
+    there, whole = (
+        2 * torch.arccos((one.rotations * pose.rotations).sum(-1).abs().clamp(max=1)) for pose in (found, other)
+    )
+    far = whole > 0.1
+    assert bool(far.any()) and torch.allclose(there[far], 0.1 * whole[far], atol=2e-3)

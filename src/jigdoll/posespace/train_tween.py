@@ -32,6 +32,7 @@ from jigdoll.posespace.tween import (
     TweenConfig,
     TweenNet,
     beside,
+    open_tween,
     root_way,
     save_tween,
     seen_from,
@@ -79,6 +80,7 @@ class SpanSampler:
         sticks = stack_figures([self.windows.data.figures[clip.figure] for clip in clips])
         raw = torch.from_numpy(raw)
         if vary:
+            raw = calmed(raw, self.dice)
             raw, sticks = mirrored(raw, sticks, torch.from_numpy(self.dice.random(count) < 0.5))
             raw, sticks = reproportioned(raw, sticks, self.dice)
             raw, sticks = other_rest(raw, sticks, self.dice)
@@ -113,6 +115,18 @@ class SpanSampler:
         keys = [start, start + long, start - others[0], start + long + others[1]]
         frames = np.array([*keys, *(start + long * edges)]) * rate
         return values_at(clip, frames), np.array([long, *others]), edges
+
+
+def calmed(raw: Tensor, dice: np.random.Generator) -> Tensor:
+    """The same motion, smaller, in half of the spans: around its mean pose, and on a shorter way."""
+    size = np.where(dice.random(len(raw)) < 0.5, dice.uniform(0.2, 1.2, len(raw)), 1.0)
+    share = torch.from_numpy(size.astype(np.float32))[:, None, None, None]
+    middle = raw.mean(2, keepdim=True)
+    out = middle + share * (raw - middle)
+    out[:, 0, :, [EXTRA.start, EXTRA.start + 1, CHANNELS - 1]] = (
+        share[:, 0] * raw[:, 0, :, [EXTRA.start, EXTRA.start + 1, CHANNELS - 1]]
+    )
+    return out
 
 
 def values_at(clip: Clip, frames: Float[ndarray, " times"]) -> Float[ndarray, "parts times channels"]:
@@ -193,14 +207,18 @@ class TweenOptions:
     seed: int = 0
 
 
-def train(cache: Path, out: Path, config: TweenConfig, options: TweenOptions) -> TweenNet:
-    """Train until the hours are over; what is written last is the average of the weights."""
+def train(cache: Path, out: Path, config: TweenConfig, options: TweenOptions, *, start: Path | None = None) -> TweenNet:
+    """Train until the hours are over, from fresh weights or those of `start`; what is written is their average."""
     out.mkdir(parents=True, exist_ok=True)
     every = open_dataset(cache)
     data, vectors = every.of(("train",)), text_vectors(every)
     units = Units(*(torch.from_numpy(part).float() for part in spread_of(data)))
     torch.manual_seed(options.seed)
-    net = TweenNet(config)
+    known = None if start is None else open_tween(start)
+    net = TweenNet(config if known is None else known.net.config)
+    if known is not None:
+        units = known.units
+        net.load_state_dict(known.net.state_dict())
     average = copy.deepcopy(net).requires_grad_(False)
     optimiser = torch.optim.AdamW(net.parameters(), lr=options.rate, betas=(0.9, 0.99), weight_decay=0.02)
     sampler = SpanSampler(Windows(data, units, vectors, seed=options.seed))
@@ -238,6 +256,9 @@ def train(cache: Path, out: Path, config: TweenConfig, options: TweenOptions) ->
             shares = {name: check(average, each, units) for name, each in unseen.items()}
             note(out, {"update": updates, "hours": round(seconds / 3600, 4)} | shares)
             facts = {"updates": updates, "seconds": seconds, "options": vars(options), "sources": sources}
+            facts["before"] = (
+                None if known is None else {k: known.facts.get(k) for k in ("updates", "seconds", "before")}
+            )
             facts["log"] = "\n".join((out / "log.jsonl").read_text().splitlines()[-40:])
             save_tween(out / "tween.safetensors", average, units, facts)
             clock = time.process_time()
@@ -259,10 +280,12 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=kind, default=getattr(TweenOptions, name))
     for name in ("width", "layers", "hidden"):
         parser.add_argument(f"--{name}", type=int, default=getattr(TweenConfig, name))
+    parser.add_argument("--start", type=Path, help="weights to begin with")
     words = parser.parse_args()
     torch.set_num_threads(1)
     config = TweenConfig(words.width, words.layers, hidden=words.hidden)
-    train(words.cache, words.out, config, TweenOptions(words.hours, words.rate, words.batch, seed=words.seed))
+    options = TweenOptions(words.hours, words.rate, words.batch, seed=words.seed)
+    train(words.cache, words.out, config, options, start=words.start)
 
 
 if __name__ == "__main__":

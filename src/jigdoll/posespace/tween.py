@@ -33,7 +33,7 @@ from jigdoll.posespace.figure import (
 )
 from jigdoll.posespace.layout import CONTACT, EXTRA
 from jigdoll.posespace.model import Block, KindLinear, NetConfig
-from jigdoll.posespace.windows import Units
+from jigdoll.posespace.windows import Units, channel_counts
 
 KEYS = 4
 """First and last pose of the span, the key before and the key after."""
@@ -43,6 +43,8 @@ LONGEST_SPAN = 1.6
 """The longest span that the network learned from [s]."""
 SLOW = 0.35
 """Spans shorter than this follow the smooth curve through all keys, longer ones what the network tells [s]."""
+USUAL = 0.35
+"""How far apart keys often are, in the network's units."""
 ROOT_UNITS = (0.1, 0.1, 0.1, 0.15)
 """Of the root's way beside the straight one: x, z [leg lengths], height, heading [rad]."""
 SPEED_UNITS = (1.0, 2.0, 1.0, 1.0)
@@ -101,8 +103,8 @@ class TweenNet(nn.Module):
         steer = self.body(torch.cat([sticks.body, clocks], -1)) + self.text(spans.text) * 4
         steer = nn.functional.layer_norm(nn.functional.gelu(steer), steer.shape[-1:])
         part = self.part(torch.cat([sticks.features, sticks.rest], -1))
-        seen = told(sticks, spans, units).flatten(2)[:, :, None]
-        x = (self.way_in(seen, sticks.kinds) + part[:, :, None])[:, :, 0]
+        seen = told(sticks, spans, units)
+        x = (self.way_in(seen.flatten(2)[:, :, None], sticks.kinds) + part[:, :, None])[:, :, 0]
         pad = sticks.kinds < 0
         mask = ~pad[:, None, None] if bool(pad.any()) else None
         quarter = self.config.width // self.config.heads // 4
@@ -115,6 +117,7 @@ class TweenNet(nn.Module):
         turns, extra = self.swing(x)[:, :, None].unflatten(-1, (2, 2)).unbind(-1)
         share = torch.cat([turns.expand(-1, -1, EXTRA.start, -1), extra.expand(-1, -1, 4, -1)], 2).transpose(2, 3)
         short = short[:, None, None, None]
+        waves = waves * liveliness(sticks, seen)[:, None, None, None]
         return torch.cat([waves * short, share * (1 - short) * swings(sticks, spans, units)], 2)
 
 
@@ -128,6 +131,14 @@ def told(sticks: Sticks, spans: Spans, units: Units) -> Float[Tensor, "spans par
     out[..., CONTACT] = 0.0
     out[:, 0, :, EXTRA] = root_told(spans, poses[:, 0, 0, EXTRA.start + 2])
     return out
+
+
+def liveliness(sticks: Sticks, seen: Float[Tensor, "spans parts 4 channels"]) -> Float[Tensor, " spans"]:
+    """1 where keys differ as they often do, next to 0 where they hardly do: who hardly moves does not move between."""
+    counts = channel_counts(sticks)
+    apart = (seen[:, :, 1:] * counts[:, :, None]).square().sum((1, 2, 3)) / (3 * counts.sum((1, 2))).clamp_min(1)
+    size = (apart + 1e-8).sqrt()
+    return 2 * size / (size + USUAL)
 
 
 def root_told(spans: Spans, height: Float[Tensor, " spans"]) -> Float[Tensor, "spans 4 4"]:
