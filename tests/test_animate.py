@@ -87,6 +87,12 @@ def test_a_path_is_followed(man: RiggedAsset, tmp_path: Path) -> None:
     assert float(way[:, 1].max()) > 3.0
 
 
+def test_the_speed_that_is_asked_for_is_that_of_the_clip_with_locked_feet(man: RiggedAsset) -> None:
+    made = pipeline.animate(man, "a man walks", directions=DirectionOptions(speed=0.8), seconds=4.0, fps=24.0)
+    root = made.motion.pose.root[:, [0, 2]]
+    assert float((root[-1] - root[0]).norm()) / made.motion.seconds == pytest.approx(0.8, rel=0.06)
+
+
 def test_a_loop_closes_and_stays_on_the_spot(man: RiggedAsset) -> None:
     made = pipeline.animate(man, "a man walks", loop=True, directions=DirectionOptions(in_place=True), fps=24.0)
     pose = made.motion.pose
