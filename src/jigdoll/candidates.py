@@ -89,6 +89,7 @@ class Candidate:
             "fit": self.fit,
             "grade": self.natural.grade,
             "faults": faults,
+            "notes": list(self.notes),
         }
 
     @property

@@ -319,7 +319,8 @@ def _story(asked: Request, candidates: Sequence[Candidate], stages: Sequence[tup
         for each in candidates
     ]
     chosen = choose(candidates) if candidates else 0
-    return Story(tuple(understood_rows(asked)), tuple(drafts), chosen, tuple(stages))
+    notes = [("note", note) for note in (candidates[chosen].notes if candidates else ())]
+    return Story((*understood_rows(asked), *notes), tuple(drafts), chosen, tuple(stages))
 
 
 def folder_name(character: str | Path | None, prompt: str) -> str:

@@ -189,6 +189,11 @@ def test_lengths_are_met_and_nothing_jumps() -> None:
         assert step < 0.2 * body().height
 
 
+def test_a_path_in_place_is_refused() -> None:
+    with pytest.raises(JigdollError, match="leave one of them out"):
+        made("a man walks", Directions(path=np.array([[0.0, 0.0], [0.0, 2.0]]), in_place=True))
+
+
 @pytest.mark.parametrize(
     "bad", [Directions(seconds=0.0), Directions(seconds=1e9), Directions(speed=-1.0), Directions(path=np.zeros((3, 2)))]
 )

@@ -156,6 +156,8 @@ def _check(directions: Directions) -> None:
         raise JigdollError(f"a clip of {seconds:g} s cannot be made; more than 0 and at most {MOST_SECONDS:g} s can")
     if speed is not None and not 0 < speed < 1000:
         raise JigdollError(f"{speed:g} m/s is no speed to go at")
+    if directions.path is not None and directions.in_place:
+        raise JigdollError("a path leads away and in place stays; leave one of them out")
     if directions.loop and (directions.start is not None or directions.end is not None):
         raise JigdollError("a loop has no first and no last pose; leave out the loop, or the pose")
 
