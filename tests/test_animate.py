@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from jigdoll import pipeline
 from jigdoll.candidates import DRAFTS, choose
 from jigdoll.directions import DirectionOptions
-from jigdoll.errors import JigdollError
+from jigdoll.errors import JigdollError, PromptWarning
 from jigdoll.kinematics import forward, rest_pose
 from jigdoll.posespace.figure import CHANNELS
 from jigdoll.posespace.model import NetConfig, PoseNet
@@ -20,7 +20,7 @@ from jigdoll.protocols import PoseModel
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.types import Motion, Pose, Request, RiggedAsset
 from jigdoll.zoo.from_text import character_from_text
-from stand_ins import jigdoll
+from stand_ins import jigdoll, two_link_arm
 from test_pipeline import QUICK, StandIn
 
 TINY = NetConfig(width=64, layers=2, heads=1, hidden=64)
@@ -55,7 +55,14 @@ def test_candidates_and_looks_are_in_the_folder(walk: pipeline.Animation) -> Non
     drafts = page[page.index("<h2>Drafts</h2>") : page.index("<h2>Stage by stage</h2>")]
     assert drafts.count("<tr><td>") == DRAFTS and drafts.count("✓") == 1 and "data:image/png" in drafts
     numbers = json.loads(walk.files["metrics"].read_text())
+    assert all("notes" in candidate for candidate in numbers["candidates"])
     assert len(numbers["candidates"]) == DRAFTS and numbers["verdict"]["natural"]["grade"] > 0.6
+
+
+def test_what_is_not_quite_met_stands_in_the_report(tmp_path: Path) -> None:
+    with pytest.warns(PromptWarning, match="no legs were found"):
+        made = pipeline.animate(two_link_arm(), "it jumps", out=tmp_path / "arm", fps=12.0)
+    assert "no legs were found in this character" in made.files["report"].read_text()
 
 
 def test_the_same_seed_gives_the_same_motion_and_another_one_another(
@@ -85,6 +92,12 @@ def test_a_path_is_followed(man: RiggedAsset, tmp_path: Path) -> None:
     way = root - root[0]
     assert float((way[-1] - torch.tensor([2.0, 4.0])).norm()) < 0.5
     assert float(way[:, 1].max()) > 3.0
+
+
+def test_the_speed_that_is_asked_for_is_that_of_the_clip_with_locked_feet(man: RiggedAsset) -> None:
+    made = pipeline.animate(man, "a man walks", directions=DirectionOptions(speed=0.8), seconds=4.0, fps=24.0)
+    root = made.motion.pose.root[:, [0, 2]]
+    assert float((root[-1] - root[0]).norm()) / made.motion.seconds == pytest.approx(0.8, rel=0.06)
 
 
 def test_a_loop_closes_and_stays_on_the_spot(man: RiggedAsset) -> None:

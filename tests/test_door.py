@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 import typing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,9 @@ def test_a_clip_is_named_in_the_same_way_everywhere(ant: RiggedAsset, tmp_path: 
     assert jigdoll.judge(file, "run", seconds=0.5, fps=12.0).frames == 7  # a gait of its body
     for name in ("stroll", f"{file}:stroll"):
         assert jigdoll.render(tmp_path / "a.png", file, name, size=(32, 24), fps=12.0).stat().st_size > 0
+    both = [replace(walk, name=f"Rig|{name}") for name in ("Run", "Run_Jump")]
+    two = jigdoll.save(tmp_path / "two.glb", ant, both)
+    assert jigdoll.judge(two, "run", fps=12.0).frames == len(walk)  # Blender writes ARMATURE|CLIP
     moved = retarget(bvh, ant)
     torch.testing.assert_close(
         forward(ant.skeleton, moved.pose)[..., :3, 3],

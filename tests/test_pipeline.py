@@ -394,6 +394,29 @@ def test_only_one_process_works_in_a_folder(tmp_path: Path) -> None:
         assert not run.fresh
 
 
+def test_a_refused_wish_leaves_nothing_and_can_be_mended(tmp_path: Path) -> None:
+    folder = tmp_path / "fox"
+    for bad in (0.0, 1e6):
+        with pytest.raises(JigdollError, match="cannot be made"):
+            pipeline.animate("zoo:fox", "a fox walks", out=folder, seconds=bad)
+        assert not folder.exists()
+    folder.mkdir()
+    with pytest.raises(JigdollError, match="cannot be made"):
+        pipeline.animate("zoo:fox", "a fox walks", out=folder, seconds=0.0)
+    assert [path.name for path in folder.iterdir()] == [".lock"]
+    with open_run(folder, {"seconds": 2.0}) as run:
+        assert run.fresh
+        run.write_json("kept.json", {})
+    with pytest.raises(JigdollError, match="no more"), open_run(folder, {"seconds": 2.0}):
+        raise JigdollError("no more")
+    assert (folder / "config.json").exists()
+
+
+def test_no_tries_are_refused() -> None:
+    with pytest.raises(JigdollError, match="1 or more"):
+        pipeline.animate("zoo:fox", "a fox walks", tries=0)
+
+
 def test_folders_of_other_things_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
     with pytest.raises(JigdollError, match=r"holds other things \(thesis.tex\)"), open_run(tmp_path, {}):

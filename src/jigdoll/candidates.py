@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from jigdoll.character import open_motion
 from jigdoll.directions import DirectionOptions, read_path, split_frame
 from jigdoll.distill.foot_lock import foot_lock
@@ -42,6 +44,8 @@ WORDS, GRADE = 0.5, 1.0
 """What it counts how well the words fit, and how natural it looks."""
 PROJECTED = 0.3
 """How much of a draft the pose space makes anew where it cleans it: the noise level, 0 to 1."""
+AIMS, MISSED = 2, 0.03
+"""A speed that is missed by more than this share, once the feet are locked, is aimed at anew so many times."""
 MOST_MIXTURES = 3
 """Of a sentence of several actions so many mixtures are made, each with another action drawn."""
 
@@ -85,6 +89,7 @@ class Candidate:
             "fit": self.fit,
             "grade": self.natural.grade,
             "faults": faults,
+            "notes": list(self.notes),
         }
 
     @property
@@ -257,10 +262,34 @@ def mixed(sketching: Sketching, directions: Sequence[Directions], *, progress: P
 
 def _sketched(sketching: Sketching, direction: Directions, *, drawn: Sequence[int] = ()) -> Candidate:
     """A draft with its feet locked and its verdict."""
+    best = _sketch(sketching, direction, drawn)
+    for _ in range(AIMS if direction.speed is not None and len(sketching.request.actions) == 1 else 0):
+        made, wanted = ground_speed(best.motion), direction.speed or 0.0
+        if direction.in_place or made < 0.2 * wanted or abs(made / wanted - 1) < MISSED:
+            break
+        direction = replace(direction, pace=float(np.clip(direction.pace * wanted / made, 0.5, 2.0)))
+        again = _sketch(sketching, direction, drawn)
+        if abs(ground_speed(again.motion) - wanted) >= abs(made - wanted):
+            break
+        best = again
+    return best
+
+
+def _sketch(sketching: Sketching, direction: Directions, drawn: Sequence[int]) -> Candidate:
+    """One attempt at a draft."""
     request, anatomy, pose = sketching.request, sketching.anatomy, sketching.pose
     draw = None if pose is None else drawing(pose, anatomy, direction)
     made = draft(sketching.memory, request, anatomy, sketching.encoder, direction, draw=draw, drawn=drawn)
     return _finished(sketching, made.motion, direction, _origin(made), made.fit, made.notes, made.limb_motion.grounded)
+
+
+def ground_speed(motion: Motion) -> float:
+    """How fast a motion gets along over the ground, sway left out [m/s]: from second to second or a little more."""
+    if len(motion) < 2:
+        return 0.0
+    at = np.linspace(0, len(motion) - 1, max(int(motion.seconds), 1) + 1).round().astype(int)
+    root = motion.pose.root.detach().double().numpy()[at][:, [0, 2]]
+    return float(np.linalg.norm(np.diff(root, axis=0), axis=1).sum() / motion.seconds)
 
 
 def _projected(sketching: Sketching, best: Candidate, direction: Directions) -> Candidate:

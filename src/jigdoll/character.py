@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 
 from jigdoll.asset.axes import AxisHints
-from jigdoll.asset.load import find_clip, load, load_clips, split_clip
+from jigdoll.asset.load import clips_called, find_clip, load, load_clips, split_clip
 from jigdoll.checkpoint import fingerprint
 from jigdoll.errors import FileFormatError, JigdollError, RepairWarning, RigError
 from jigdoll.formats.table import MOTIONS
@@ -72,17 +72,17 @@ def open_clips(source: str | Path, *, axes: AxisHints = AxisHints(), fps: float 
 def open_motion(asset: RiggedAsset, word: str | Path | Motion, *, fps: float = 24.0, seconds: float = 2.0) -> Motion:
     """The motion that is meant: a clip of the asset, FILE or FILE:CLIP brought onto its skeleton, or one of its gaits.
 
-    A clip is named in full or by a part that only it has. A gait (walk, run, jump ...) is made for the asset, `seconds`
-    long; files and gaits come at `fps`.
+    A clip is named in full, as in Blender (what follows the armature's bar), or by a part that only it has. A gait
+    (walk, run, jump ...) is made for the asset, `seconds` long; files and gaits come at `fps`.
     """
     if isinstance(word, Motion):
         return word
     if is_motion_file(asset, word):
         return retarget(*open_foreign(word, fps=fps), asset)
     word = str(word)
-    near = [name for name in asset.clips if word.lower() in name.lower()]
-    if word in asset.clips or len(near) == 1:
-        return find_clip(asset, word)
+    near = clips_called(asset, word)
+    if len(near) == 1:
+        return asset.clips[near[0]]
     try:
         gaits = actions(asset)
     except JigdollError:

@@ -20,7 +20,7 @@ from jigdoll.distill.finish import at_most, finished, preference
 from jigdoll.distill.loop import Distilled, StepReport, distill
 from jigdoll.distill.options import AnimateOptions
 from jigdoll.distill.scene import make_scene
-from jigdoll.errors import MissingExtra, PromptWarning
+from jigdoll.errors import JigdollError, MissingExtra, PromptWarning
 from jigdoll.formats import video
 from jigdoll.judge import Verdict, as_dict, judge
 from jigdoll.judge.grade import graded
@@ -109,6 +109,8 @@ def animate(
         check_physics()
     given = {"seed": seed, "tries": tries, "loop": loop, "seconds": seconds}
     options = replace(settings, **{name: value for name, value in given.items() if value is not None})
+    if options.tries < 1:
+        raise JigdollError(f"{options.tries} tries make nothing; ask for 1 or more")
     gpu = {"device": device, "offload": offload, "vae_frames": vae_frames}
     video_prior = None if prior is None else open_prior(prior, **gpu)
     makers = Makers(draft, Path(pose_model) if isinstance(pose_model, str) else pose_model, video_prior)
@@ -317,7 +319,8 @@ def _story(asked: Request, candidates: Sequence[Candidate], stages: Sequence[tup
         for each in candidates
     ]
     chosen = choose(candidates) if candidates else 0
-    return Story(tuple(understood_rows(asked)), tuple(drafts), chosen, tuple(stages))
+    notes = [("note", note) for note in (candidates[chosen].notes if candidates else ())]
+    return Story((*understood_rows(asked), *notes), tuple(drafts), chosen, tuple(stages))
 
 
 def folder_name(character: str | Path | None, prompt: str) -> str:

@@ -52,9 +52,11 @@ def open_run(folder: Path | str, request: Mapping[str, Any], *, free: Collection
     """Open a folder for a request, for as long as the block lasts.
 
     A folder that holds an earlier run of the same request goes on where that one was; what is named in `free` may
-    differ. One of another request is refused, and so is one that another process has open.
+    differ. One of another request is refused, and so is one that another process has open. A request that is refused
+    before anything was made leaves nothing behind, so that it can be mended and asked again.
     """
     folder = Path(folder)
+    there = folder.is_dir()
     wanted = _plain(request)
     if folder.exists() and not folder.is_dir():
         raise JigdollError(f"{folder}: this is a file; name a folder for the run")
@@ -75,7 +77,23 @@ def open_run(folder: Path | str, request: Mapping[str, Any], *, free: Collection
         _sweep(folder)
         run = Run(folder, fresh)
         run.write_json("config.json", {"jigdoll": jigdoll.__version__, "request": wanted})
-        yield run
+        try:
+            yield run
+        except JigdollError:
+            if fresh:
+                _withdraw(folder, whole=not there)
+            raise
+
+
+def _withdraw(folder: Path, *, whole: bool) -> None:
+    """Take away a run that has made nothing; with `whole` the folder too."""
+    if any(path.name not in (".lock", "config.json") for path in folder.iterdir()):
+        return
+    with suppress(OSError):
+        (folder / "config.json").unlink()
+        if whole:
+            (folder / ".lock").unlink()
+            folder.rmdir()
 
 
 def read_request(folder: Path | str) -> dict[str, Any]:

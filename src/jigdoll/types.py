@@ -294,8 +294,8 @@ class RequestedAction:
     tempo: float = 0.0
     """-1..1, below zero for slow; zero where nothing is said."""
     side: Side | None = None
-    way: Literal["backward", "sideways", "circle"] | None = None
-    """Where it does not go straight ahead."""
+    way: Literal["backward", "sideways", "circle", "turning"] | None = None
+    """Where it does not go straight ahead; turning: to the `side`, by a quarter of a turn."""
     times: int = 1
 
 

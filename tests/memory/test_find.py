@@ -22,6 +22,7 @@ from jigdoll.rig.anatomy import Anatomy, anatomy_of
 from jigdoll.rig.reparent import reparent
 from jigdoll.rig.retarget.limb_motion import encode
 from jigdoll.zoo.gaits import reference_motion
+from stand_ins import two_link_arm
 
 
 @cache
@@ -117,6 +118,54 @@ def test_a_speed_and_a_path_are_met() -> None:
     assert away.max() < 0.7
 
 
+def test_the_end_of_a_path_is_reached_in_the_time_that_is_given() -> None:
+    points = np.array([[0.0, 0.0], [0.0, 2.0], [1.5, 3.0], [3.0, 2.0], [3.0, 0.0]])
+    walked = made("a man walks", Directions(path=points, seconds=8.0)).motion
+    assert walked.seconds == 8.0
+    assert np.linalg.norm(walked.pose.root.numpy()[-1, [0, 2]] - points[-1]) < 0.4
+    hurried = made("a man walks", Directions(path=points, seconds=1.0))
+    assert any("does not get to the end of the path" in note for note in hurried.notes)
+
+
+def test_the_middle_of_the_body_keeps_to_the_path_whichever_way_it_faces() -> None:
+    fox = body("fox")
+    points = np.array([[1.0, 1.0], [5.0, 1.0]])
+    walked = made("a fox trots", Directions(path=points), species="fox").motion
+    world = motion_to_world(fox.skeleton, walked)[:, fox.pelvis]
+    behind = float(fox.T_rest[fox.pelvis, 2, 3])
+    assert abs(behind) > 0.05  # where the pelvis rests, seen from the middle: behind it, not beside the path
+    assert np.abs(world[:, 2, 3] - 1.0).max() < 0.5 * abs(behind)
+
+
+@pytest.mark.parametrize(("side", "sign"), [("left", 1), ("right", -1)])
+def test_who_goes_to_a_side_turns_there(side: str, sign: int) -> None:
+    clip = made(f"a man walks to the {side}", Directions(seconds=4.0))
+    assert 0.8 < sign * clip.limb_motion.heading[-1] < 2.0
+    assert sign * clip.motion.pose.root[-1, 0] > 0.5
+    assert abs(made(f"a man limps on his {side} leg", Directions(seconds=4.0)).limb_motion.heading[-1]) < 0.4
+
+
+@pytest.mark.parametrize("sentence", ["a man walks", "a man waves", "a man walks, then waves"])
+def test_a_loop_meets_in_pose_and_velocity_before_its_feet_are_locked(sentence: str) -> None:
+    human = body()
+    motion = made(sentence, Directions(loop=True)).motion
+    places = motion_to_world(human.skeleton, motion)[..., :3, 3]
+    places = places - places[:, :1] * [1.0, 0.0, 1.0]
+    assert np.linalg.norm(places[0] - places[-1], axis=-1).max() < 1e-3 * human.height
+    within = np.linalg.norm(np.diff(places, n=2, axis=0), axis=-1).max()
+    across = np.linalg.norm(places[1] - places[0] - (places[-1] - places[-2]), axis=-1).max()
+    assert across < within
+
+
+def test_a_body_without_limbs_is_carried_as_a_whole_and_that_is_said() -> None:
+    arm = anatomy_of(reparent(two_link_arm()).asset)
+    clip = draft(memory(), read("it jumps"), arm, encoder(), Directions())
+    height = clip.motion.pose.root[:, 1]
+    assert float(height.max() - height.min()) > 0.1 * arm.height
+    assert any("no legs were found" in note and "as a whole" in note for note in clip.notes)
+    assert not any("no legs" in note for note in made("a man walks").notes)
+
+
 def test_a_clip_begins_and_ends_in_given_poses() -> None:
     human = body()
     rest = encode(human, reference_motion(human.asset, "idle", seconds=0.5))
@@ -138,6 +187,11 @@ def test_lengths_are_met_and_nothing_jumps() -> None:
         places = motion_to_world(body().skeleton, clip.motion)[..., :3, 3]
         step = np.linalg.norm(np.diff(places, axis=0), axis=-1).max()
         assert step < 0.2 * body().height
+
+
+def test_a_path_in_place_is_refused() -> None:
+    with pytest.raises(JigdollError, match="leave one of them out"):
+        made("a man walks", Directions(path=np.array([[0.0, 0.0], [0.0, 2.0]]), in_place=True))
 
 
 @pytest.mark.parametrize(

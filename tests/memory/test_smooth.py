@@ -96,6 +96,13 @@ def test_what_swims_on_the_spot_gets_a_course_and_what_hovers_none() -> None:
     assert through_space(fish, "hover") is fish and through_space(swims, "swim") is swims
 
 
+def test_who_goes_without_legs_gets_along_on_the_ground() -> None:
+    fish = segment("swim", "fish")
+    creeps = through_space(fish, "crawl")
+    assert speed_of(creeps) > 0.1 and np.allclose(creeps.place[:, :2], fish.place[:, :2])
+    assert through_space(fish, "idle") is fish and through_space(creeps, "crawl") is creeps
+
+
 @pytest.mark.parametrize("species", ["dragon", "ostrich"])
 def test_flights_lead_somewhere(species: str) -> None:
     anatomy = anatomy_of(reparent(make(species)).asset)

@@ -10,8 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from jigdoll.distill.config import resolve
+from jigdoll.distill.options import AnimateOptions, GuidanceOptions
 from jigdoll.errors import JigdollError, RepairWarning
 from jigdoll.kinematics import make_skeleton, rest_pose
+from jigdoll.language import read
 from jigdoll.math.rotations import axis_angle_to_quaternion
 from jigdoll.math.transforms import translation
 from jigdoll.prior.prior_diffusers import DiffusersPrior, open_prior
@@ -22,6 +25,8 @@ from jigdoll.render.ground import Ground
 from jigdoll.render.rasterizer_reference import rasterize_reference
 from jigdoll.splats.bind import bind
 from jigdoll.types import Camera, Mesh, Pose, RiggedAsset, Weights
+from jigdoll.zoo import make
+from jigdoll.zoo.gaits.pace import pace_of
 from prior_conformance import check_video_prior
 from tiny_pipelines import LATENTS
 
@@ -82,6 +87,24 @@ def test_flow_models_are_distilled_by_velocities_and_v_models_as_the_paper_says(
     defaults = DiffusersPrior(tiny(name)).defaults
     assert (defaults.form, defaults.guidance) == (("flow", 25.0) if flow else ("sds", 100.0))
     assert defaults.iterations == 10_000 and defaults.levels == (0.02, 0.98)
+
+
+@pytest.mark.parametrize("name", ["cogvideox", "wan", "ltx"])
+def test_a_draft_leaves_large_models_a_third_of_the_papers_steps(tiny: Any, name: str) -> None:
+    defaults = DiffusersPrior(tiny(name)).defaults
+    pace = pace_of(read("a man walks"), make("human").skeleton)
+    rest = resolve(AnimateOptions(), defaults, pace, legs=2)
+    drafted = resolve(AnimateOptions(), defaults, pace, legs=2, draft=2.0)
+    assert (rest.iterations, rest.refine_steps) == (10_000, 300)
+    assert (drafted.iterations, drafted.refine_steps) == (3300, 60)
+    form, scales = ("sds", (100.0, 100.0)) if name == "cogvideox" else ("flow", (25.0, 12.0))
+    for plan, highest in ((rest, 0.98), (drafted, 0.02 + 0.6 * 0.96)):
+        asked = plan.guidance
+        assert (asked.form, asked.scale, asked.scale_end, asked.annealed) == (form, *scales, form == "flow")
+        assert (asked.level_low, asked.level_high) == (0.02, pytest.approx(highest))
+    wish = AnimateOptions(iterations=7, guidance=GuidanceOptions(scale=30.0, scale_end=5.0))
+    mine = resolve(wish, defaults, pace, legs=2, draft=2.0)
+    assert (mine.iterations, mine.guidance.scale, mine.guidance.scale_end) == (7, 30.0, 5.0)
 
 
 @pytest.mark.parametrize("name", [name for name in SIZES if name != "wan-unipc"])  # UniPC steps differently

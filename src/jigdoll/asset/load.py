@@ -91,17 +91,22 @@ def _up_of(path: Path, up: Axis | None) -> Axis | None:
     return "+y" if up is None and row is not None and row.y_is_up else up
 
 
+def clips_called(asset: RiggedAsset, name: str) -> list[str]:
+    """The clips that a name may mean: in full, after the armature's bar, or as a part; the first of these that fits."""
+    if name in asset.clips:
+        return [name]
+    # Blender writes ARMATURE|CLIP.
+    near = [clip for clip in asset.clips if clip.rpartition("|")[2].lower() == name.lower()]
+    return near or [clip for clip in asset.clips if name.lower() in clip.lower()]
+
+
 def find_clip(asset: RiggedAsset, name: str | None = None) -> Motion:
     """A clip of the asset by its name (or a part of it), the first one where no name is given."""
     if not asset.clips:
         raise FileFormatError(f"{asset.name}: the file holds no clips")
     if name is None:
         return next(iter(asset.clips.values()))
-    if name in asset.clips:
-        return asset.clips[name]
-    # Blender writes ARMATURE|CLIP.
-    near = [clip for clip in asset.clips if clip.rpartition("|")[2].lower() == name.lower()]
-    near = near or [clip for clip in asset.clips if name.lower() in clip.lower()]
+    near = clips_called(asset, name)
     if len(near) == 1:
         return asset.clips[near[0]]
     raise FileFormatError(f"{asset.name}: no clip is called {name!r}; the clips are {', '.join(asset.clips)}")

@@ -23,8 +23,9 @@ from jigdoll.rig.retarget.turns import from_rotvec, nearest_turns, to_rotvec
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion, Pose, RiggedAsset
 
-PASSES = 3
-"""A foot that slid too much to be seen standing may be seen once the body goes with the others."""
+PASSES, MOST_PASSES = 3, 8
+"""A foot that slid too much to be seen standing may be seen once the body goes with the others: stances are looked for
+so many times, and on, up to the most, as long as more is found to stand."""
 REACH = 3
 """Frames over which a body is raised that stands too deep."""
 
@@ -38,10 +39,12 @@ def foot_lock(anatomy: Anatomy, motion: Motion, *, loop: bool = False) -> Motion
         return motion
     if loop:
         return _locked_round(anatomy, motion)
-    for _ in range(PASSES):
+    held = np.zeros((len(motion), len(anatomy.legs)), bool)
+    for i in range(MOST_PASSES):
         stands = stances(encode(anatomy, motion, travel=False), anatomy)
-        if not stands.any():
+        if not stands.any() or (i >= PASSES and not (stands & ~held).any()):
             return motion
+        held = stands
         world = motion_to_world(anatomy.skeleton, motion)
         G = lay_toes(anatomy, world[..., :3, :3], stands)
         G, root = lock_feet(anatomy, G, world[:, 0, :3, 3], stands, motion.fps)

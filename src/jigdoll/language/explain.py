@@ -39,7 +39,8 @@ def understood_rows(request: Request) -> list[tuple[str, str]]:
 def _in_words(action: RequestedAction) -> str:
     """One action on one line."""
     tempo = "" if not action.tempo else "fast" if action.tempo > 0 else "slow"
-    way = {"circle": "in circles", "backward": "backwards"}.get(action.way or "", action.way or "")
+    ways = {"circle": "in circles", "backward": "backwards", "turning": "on a curve"}
+    way = ways.get(action.way or "", action.way or "")
     times = f"{action.times} times" if action.times > 1 else ""
     how = ", ".join(word for word in (tempo, action.side, way, times) if word)
     return action.name.replace("_", " ") + (f" ({how})" if how else "")

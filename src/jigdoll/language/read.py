@@ -302,6 +302,8 @@ def _actions(words: Sequence[KnownWord | None], pieces: Sequence[Piece]) -> tupl
             paces[home] += NAMED_TEMPO if word.meaning == "fast" else -NAMED_TEMPO
         elif word.kind == "side":
             made[home] = replace(action, side=action.side or cast(Side, word.meaning))
+            if action.way is None and _is_course(word, action):
+                made[home] = replace(made[home], way="turning")
         elif word.kind == "way":
             made[home] = replace(action, way=word.meaning)
         else:
@@ -335,6 +337,12 @@ def _home(place: int, places: Sequence[int], words: Sequence[KnownWord | None], 
         if p > before[-1]
     )
     return after[0] if new_clause else before[-1]
+
+
+def _is_course(word: KnownWord, action: RequestedAction) -> bool:
+    """Whether a side is where somebody goes: "walks to the left", not "limps on the left leg"."""
+    goes = ACTIONS[action.name].gait in ("walk", "run", "fly") and general_of(action.name)[-1] != "turn"
+    return goes and word.base.split()[-1].startswith(("left", "right"))
 
 
 def _requested(word: KnownWord) -> RequestedAction:

@@ -11,21 +11,23 @@ from jigdoll.errors import JigdollError
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
 from jigdoll.language.sizes import tempo_by_size
+from jigdoll.memory.courses import along, gets_along, gripping, on_course, settled, unit_of
 from jigdoll.memory.drawn import Draw, as_found
 from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
 from jigdoll.memory.flights import through_space
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
-from jigdoll.memory.loops import go_on, long_enough, loop
+from jigdoll.memory.loops import closed, go_on, long_enough, loop, repeated
 from jigdoll.memory.parts import alike
-from jigdoll.memory.paths import checked_path, circle, follow, path_length, straight, up_to
+from jigdoll.memory.paths import beyond, checked_path, path_length, straight
 from jigdoll.memory.segments import Memory
 from jigdoll.memory.shape import STANDING, at_frames, at_speed, fastest, mirror, resample, speed_of
 from jigdoll.memory.smooth import resample_smooth, smoothed
-from jigdoll.motion import in_place
+from jigdoll.motion import close_loop, in_place, place, slice_motion
 from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget.decode import decode
 from jigdoll.rig.retarget.limb_motion import LimbMotion, to_metres, to_units
+from jigdoll.rig.retarget.match import match_limbs
 from jigdoll.types import Motion, Request, RequestedAction
 
 CYCLE_SECONDS = 2.4
@@ -33,8 +35,6 @@ CYCLE_SECONDS = 2.4
 REST_SECONDS = 0.8
 """How long a pause between two actions lasts."""
 MOST_SECONDS = 600.0
-CIRCLE_RADIUS = 2.5
-"""Of who goes in circles [leg lengths]."""
 SETTLE_SECONDS = 3.0
 """A stride is looked at for so long to find how fast feet that do not slip carry a body."""
 ALTERNATIVES = 4
@@ -56,6 +56,8 @@ class Directions:
     """How much worse than the best they may fit."""
     speed: float | None = None
     """Over the ground, of the actions that get along [m/s]."""
+    pace: float = 1.0
+    """The speed is aimed at so many times higher: what locking the feet takes away again."""
     path: Float[ndarray, "points 2"] | None = None
     """Points x, z on the ground to walk along [m]; the clip begins at the first one, facing the next."""
     start: LimbMotion | None = None
@@ -122,17 +124,29 @@ def draft(
             raw = [_shaped(made, best, request, action, directions.fps)]
         else:
             raise JigdollError(refusal(memory, request, action, anatomy, encoder))
-        pieces.append([_paced(piece, action, anatomy, directions) for piece in raw])
+        pieces.append([_paced(_in_common(piece, anatomy), action, anatomy, directions) for piece in raw])
         chosen.append(best)
     shown = _timed(request.actions, chosen, pieces, anatomy, directions)
     shown = _in_same_units(shown, anatomy)
     limb_motion = shown[0]
     for piece in shown[1:]:
         limb_motion = join(limb_motion, piece)
-    limb_motion, notes = _finished(limb_motion, len(shown) > 1, directions)
-    notes = [*heard, *notes, *_unmet(request, chosen, shown, anatomy, directions)]
-    motion = decode(limb_motion, anatomy)
+    goes_round = len(shown) == 1 and chosen[0].words.cyclic
+    limb_motion, notes = _finished(limb_motion, goes_round, directions)
+    notes = [*heard, *notes, *_not_found(request, anatomy), *_unmet(request, chosen, shown, anatomy, directions)]
+    motion = _on_body(limb_motion, anatomy, loop=directions.loop)
     return Draft(in_place(motion) if directions.in_place else motion, limb_motion, tuple(chosen), tuple(notes))
+
+
+def _on_body(limb_motion: LimbMotion, anatomy: Anatomy, *, loop: bool) -> Motion:
+    """The motion on the joints of a body; of a loop the middle one of three rounds, so that both ends know what is
+    beyond them."""
+    if not loop or len(limb_motion) < 3:
+        return decode(limb_motion, anatomy)
+    steps = len(limb_motion) - 1
+    rounds = decode(repeated(limb_motion, 3), anatomy)
+    middle = slice_motion(rounds, slice(steps, 2 * steps + 1))
+    return close_loop(place(middle, anatomy.skeleton, like=rounds.pose[0]), anatomy.skeleton)
 
 
 def _check(directions: Directions) -> None:
@@ -142,6 +156,8 @@ def _check(directions: Directions) -> None:
         raise JigdollError(f"a clip of {seconds:g} s cannot be made; more than 0 and at most {MOST_SECONDS:g} s can")
     if speed is not None and not 0 < speed < 1000:
         raise JigdollError(f"{speed:g} m/s is no speed to go at")
+    if directions.path is not None and directions.in_place:
+        raise JigdollError("a path leads away and in place stays; leave one of them out")
     if directions.loop and (directions.start is not None or directions.end is not None):
         raise JigdollError("a loop has no first and no last pose; leave out the loop, or the pose")
 
@@ -193,6 +209,25 @@ def _shaped(motion: LimbMotion, best: Found, request: Request, action: Requested
     return motion
 
 
+def _in_common(motion: LimbMotion, anatomy: Anatomy) -> LimbMotion:
+    """The motion as this body can show it: one that has none of its limbs is carried along as a whole."""
+    flying = replace(motion, grounded=False)
+    if not motion.grounded or any(match_limbs(flying, anatomy).values()):
+        return motion
+    still = np.array([0.0, 1.0, 0.0])  # as high as at rest
+    return replace(flying, place=still + (motion.place - still) * anatomy.leg_length / anatomy.body_length)
+
+
+def _not_found(request: Request, anatomy: Anatomy) -> list[str]:
+    """What this body should have for what it is asked, as far as its rig shows."""
+    steps = any(ACTIONS[a.name].gait in ("walk", "run", "jump") for a in request.actions if a.name in ACTIONS)
+    if anatomy.legs or anatomy.kind in ("fish", "snake") or not (steps or anatomy.kind == "other"):
+        return []
+    found = sorted({f"{parts.limb.kind}s" for parts in anatomy.parts})
+    beside = f"only {' and '.join(found)}" if found else "nor other limbs"
+    return [f"no legs were found in this character, {beside}: it goes as a whole"]
+
+
 def _busier(motion: LimbMotion) -> str | None:
     """The side whose arm or foreleg does more."""
     ways = {}
@@ -205,44 +240,17 @@ def _busier(motion: LimbMotion) -> str | None:
     return max(ways, key=lambda side: ways[side])
 
 
-def unit_of(anatomy: Anatomy, motion: LimbMotion) -> float:
-    """What places of a motion in limb space are counted in [m]."""
-    return anatomy.leg_length if motion.grounded else anatomy.body_length
-
-
-def _gets_along(action: RequestedAction, motion: LimbMotion) -> bool:
-    """Whether an action is a way to get somewhere, in a line of its own choice."""
-    row = ACTIONS.get(action.name)
-    travels = row is not None and row.gait in ("walk", "run", "fly") and action.name not in TURNS
-    return travels and speed_of(motion) > STANDING
-
-
 def _paced(motion: LimbMotion, action: RequestedAction, anatomy: Anatomy, directions: Directions) -> LimbMotion:
     """What gets along, as fast on this body as its feet make it or as is asked, straight ahead."""
-    if not _gets_along(action, motion):
+    if not gets_along(action, motion):
         return motion
-    motion = _gripping(long_enough(motion, SETTLE_SECONDS), anatomy)
+    motion = gripping(long_enough(motion, SETTLE_SECONDS), anatomy)
     if directions.speed is not None:
-        wanted = directions.speed / unit_of(anatomy, motion)
-        motion = _gripping(at_speed(motion, wanted), anatomy)
+        wanted = directions.pace * directions.speed / unit_of(anatomy, motion)
+        motion = gripping(at_speed(motion, wanted), anatomy)
         rest = wanted / max(speed_of(motion), 1e-6)
         motion = resample(motion, motion.fps, tempo=float(np.clip(rest, 0.6, max(min(1.6, fastest(motion)), 1.0))))
     return straight(motion)
-
-
-def _gripping(motion: LimbMotion, anatomy: Anatomy) -> LimbMotion:
-    """Settled, and once more: where feet hardly stand the first way is only half of it."""
-    return settled(settled(motion, anatomy), anatomy)
-
-
-def settled(motion: LimbMotion, anatomy: Anatomy) -> LimbMotion:
-    """The motion with the way over the ground on which this body's feet do not slip."""
-    if not (motion.grounded and anatomy.legs) or len(motion) < 3:
-        return motion
-    made = decode(motion, anatomy, apart=False).pose.root.double().numpy()[:, [0, 2]] / unit_of(anatomy, motion)
-    place = motion.place.copy()
-    place[:, [0, 2]] = made - made[0] + motion.place[0, [0, 2]]
-    return replace(motion, place=place)
 
 
 def _in_same_units(shown: list[LimbMotion], anatomy: Anatomy) -> list[LimbMotion]:
@@ -273,27 +281,25 @@ def _timed(
     path = None if directions.path is None else checked_path(directions.path)
     shown = []
     for action, kin, goes_on, count in zip(actions, pieces, cyclic, counts, strict=True):
-        travels, length, unit = _gets_along(action, kin[0]), share, unit_of(anatomy, kin[0])
+        travels, length, unit = gets_along(action, kin[0]), share, unit_of(anatomy, kin[0])
         if goes_on and action.name == "idle" and len(pieces) > 1 and directions.seconds is None:
             length = REST_SECONDS
         if travels and path is not None and directions.seconds is None:
-            length = path_length(path) / unit / max(speed_of(kin[0]), STANDING) + 0.5
+            length = 1.1 * path_length(path) / unit / max(speed_of(kin[0]), STANDING) + 0.5
         if not goes_on:
             motion = kin[0]
             for _ in range(count - 1):
                 motion = join(motion, kin[0])
         else:
-            closed = directions.loop and len(pieces) == 1
-            motion = _going_on(kin, length, directions, closed=closed)
+            round_ = directions.loop and len(pieces) == 1
+            motion = _going_on(kin, length, directions, closed=round_)
             for _ in range(2 if travels and directions.speed is not None else 0):
-                kin = _corrected(kin, motion, anatomy, directions.speed or 0.0)
-                motion = _going_on(kin, length, directions, closed=closed)
+                kin = _corrected(kin, motion, anatomy, directions.pace * (directions.speed or 0.0))
+                motion = _going_on(kin, length, directions, closed=round_)
         if travels and path is not None:
-            motion = follow(_fitting(motion, path / unit, directions), path / unit)
-            motion, path = motion if directions.seconds else up_to(motion, path[-1] / unit), None
+            motion, path = along(motion, path / unit, anatomy, seconds=directions.seconds, speed=directions.speed), None
         elif travels:
-            round_course = action.way == "circle"
-            motion = follow(motion, _circle(action, motion)) if round_course else straight(motion)
+            motion = on_course(motion, action)
         shown.append(motion)
     return shown
 
@@ -308,25 +314,11 @@ def _corrected(kin: Sequence[LimbMotion], motion: LimbMotion, anatomy: Anatomy, 
     return [resample(p, p.fps, tempo=float(np.clip(ratio, 0.7, max(min(1.4, fastest(p)), 1.0)))) for p in kin]
 
 
-def _fitting(motion: LimbMotion, path: Float[ndarray, "points 2"], directions: Directions) -> LimbMotion:
-    """The motion at the speed that brings it to the end of the path in the time that is given."""
-    if directions.seconds is None or directions.speed is not None:
-        return motion
-    seconds = (len(motion) - 1) / motion.fps
-    faster = at_speed(motion, path_length(path) / seconds)
-    return go_on([faster], seconds)
-
-
-def _circle(action: RequestedAction, motion: LimbMotion) -> Float[ndarray, "points 2"]:
-    way = speed_of(motion) * len(motion) / motion.fps
-    return circle(CIRCLE_RADIUS, to_the_left=action.side != "right", rounds=way / (2 * np.pi * CIRCLE_RADIUS) + 0.5)
-
-
-def _finished(motion: LimbMotion, several: bool, directions: Directions) -> tuple[LimbMotion, list[str]]:
+def _finished(motion: LimbMotion, goes_round: bool, directions: Directions) -> tuple[LimbMotion, list[str]]:
     """The motion with its first and last pose, of the length that is asked for, and what is not met."""
     notes = []
-    if directions.loop and several:
-        motion = lead_out(motion, motion)
+    if directions.loop and not goes_round:
+        motion = closed(lead_out(motion, motion))
     if directions.start is not None:
         motion = lead_in(directions.start, motion)
     if directions.seconds is not None and not directions.loop:
@@ -356,14 +348,21 @@ def _unmet(
 ) -> list[str]:
     """What was asked for and is not quite shown."""
     notes = []
-    going = [motion for action, motion in zip(request.actions, shown, strict=True) if _gets_along(action, motion)]
+    going = [motion for action, motion in zip(request.actions, shown, strict=True) if gets_along(action, motion)]
     if directions.path is not None and not going:
         notes.append("nothing in the sentence gets along, so no path is followed")
+    if directions.path is not None and directions.seconds is not None and going:
+        unit, points = unit_of(anatomy, going[0]), checked_path(directions.path)
+        missing = -beyond(going[0], points / unit) * unit
+        if missing > max(0.1 * path_length(points), 0.5 * anatomy.leg_length):
+            notes.append(
+                f"in {directions.seconds:g} s it does not get to the end of the path: {missing:.1f} m are left"
+            )
     if directions.speed is not None:
         if not going:
             notes.append("nothing in the sentence gets along, so the speed is not used")
         for motion in going:
-            made = speed_of(settled(motion, anatomy)) * unit_of(anatomy, motion)
+            made = speed_of(settled(motion, anatomy)) * unit_of(anatomy, motion) / directions.pace
             if abs(made - directions.speed) > 0.1 * directions.speed:
                 notes.append(
                     f"{directions.speed:.2f} m/s were asked for; this gait goes at {made:.2f} m/s on this body"

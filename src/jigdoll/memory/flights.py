@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
 
+from jigdoll.language.actions import ACTIONS
 from jigdoll.memory.shape import STANDING, speed_of
 from jigdoll.rig.retarget.limb_motion import LimbMotion
 
@@ -12,19 +15,31 @@ WAY_PER_BEAT = {"fly": 2.5, "glide": 4.0, "swim": 0.7}
 speed (Bainbridge 1958); birds make more than this, but then a viewer sees nothing but the landscape."""
 SLOWEST, FASTEST = 0.3, 4.0
 """[body lengths / s]."""
+WAY_PER_WAVE = 0.4
+"""How far a wave of the body brings who goes without legs over the ground [body lengths]: snakes, slugs, slimes."""
 ABOVE = 0.35
 """How far from where they rest they are at least: there is no ground in the water, nor in the air [body lengths]."""
 
 
 def through_space(lm: LimbMotion, action: str) -> LimbMotion:
-    """The motion with a course straight ahead, where it flies or swims on the spot; who has a course keeps it."""
-    if action not in WAY_PER_BEAT or lm.grounded or len(lm) < 3 or speed_of(lm) > STANDING:
+    """The motion with a course straight ahead, where it flies, swims or goes without legs on the spot; who has a
+    course keeps it."""
+    if lm.grounded or len(lm) < 3:
         return lm
-    speed = float(np.clip(WAY_PER_BEAT[action] * beats_per_second(lm), SLOWEST, FASTEST))
-    place = lm.place.copy()
-    place[:, 2] += speed * np.arange(len(lm)) / lm.fps
+    creeps = action in ACTIONS and ACTIONS[action].gait in ("walk", "run") and action not in WAY_PER_BEAT
+    gone = float(np.linalg.norm(lm.place[-1, [0, 2]] - lm.place[0, [0, 2]])) * lm.fps / (len(lm) - 1)
+    if creeps and gone < STANDING and not any(track.limb.kind == "leg" for track in lm.limbs):
+        return replace(lm, place=lm.place + _ahead(lm, WAY_PER_WAVE * beats_per_second(lm)))
+    if action not in WAY_PER_BEAT or speed_of(lm) > STANDING:
+        return lm
+    place = lm.place + _ahead(lm, float(np.clip(WAY_PER_BEAT[action] * beats_per_second(lm), SLOWEST, FASTEST)))
     place[:, 1] += max(1.0 + ABOVE - float(place[:, 1].mean()), 0.0)
     return replace(lm, place=place)
+
+
+def _ahead(lm: LimbMotion, speed: float) -> Float[ndarray, "frames 3"]:
+    """The way straight ahead at a speed."""
+    return speed * np.arange(len(lm))[:, None] / lm.fps * np.array([0.0, 0.0, 1.0])
 
 
 def beats_per_second(lm: LimbMotion) -> float:

@@ -40,6 +40,12 @@ def path_length(points: Float[ndarray, "points 2"]) -> float:
     return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
 
 
+def beyond(lm: LimbMotion, points: Float[ndarray, "points 2"]) -> float:
+    """How far a motion goes on after the end of its path; less than nothing where it does not get there."""
+    last = points[-1] - points[-2]
+    return float((lm.place[-1, [0, 2]] - points[-1]) @ last / np.linalg.norm(last))
+
+
 def circle(radius: float, *, to_the_left: bool, rounds: float = 1.0) -> Float[ndarray, "points 2"]:
     """A circle that begins at the origin, going ahead."""
     angle = np.linspace(0, 2 * np.pi * rounds, max(int(48 * rounds), 8))
@@ -47,10 +53,13 @@ def circle(radius: float, *, to_the_left: bool, rounds: float = 1.0) -> Float[nd
     return np.stack([side * radius * (1 - np.cos(angle)), radius * np.sin(angle)], -1)
 
 
-def follow(lm: LimbMotion, points: Float[ndarray, "points 2"]) -> LimbMotion:
+def follow(
+    lm: LimbMotion, points: Float[ndarray, "points 2"], *, behind: Float[ndarray, " 2"] | None = None
+) -> LimbMotion:
     """The motion along a path [leg lengths], as far as it gets: it faces where it goes, and turns only so fast.
 
-    Sway, and how the body is turned against its way, stay as they were.
+    Sway, and how the body is turned against its way, stay as they were. `behind` is where the pelvis rests, seen from
+    the middle of the body, which is what keeps to the path: it swings round with the body.
     """
     frames = len(lm)
     if frames < 3 or speed_of(lm) < STANDING:
@@ -64,6 +73,8 @@ def follow(lm: LimbMotion, points: Float[ndarray, "points 2"]) -> LimbMotion:
     sway = np.einsum("fab,fcb,fc->fa", new[:, [0, 2]][:, :, [0, 2]], _flipped(old), ground - base)
     place = lm.place.copy()
     place[:, [0, 2]] = way + sway
+    if behind is not None:
+        place[:, [0, 2]] += new[:, [0, 2]][:, :, [0, 2]] @ behind - behind
     return replace(lm, place=place, heading=facing + heading - course)
 
 
