@@ -14,6 +14,7 @@ from jigdoll.rig.anatomy import Anatomy, BodyKind, Leg, LimbParts
 from jigdoll.rig.flesh import flesh_of
 from jigdoll.rig.retarget.apart import keep_apart
 from jigdoll.rig.retarget.bounds import fold_rightly, within_limits
+from jigdoll.rig.retarget.builds import crossed_build, crossed_turns
 from jigdoll.rig.retarget.details import Details, detail_joints, put_details, same_line, split_like
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
 from jigdoll.rig.retarget.limb_motion import (
@@ -231,6 +232,9 @@ def _limb_turns(
     R_rest = anatomy.T_rest[:, :3, :3]
     if track is None:
         rest_limb(wanted, anatomy, parts, lm)
+        return
+    if parts.limb.kind == "leg" and (build := crossed_build(lm, anatomy, parts, track)):
+        wanted |= crossed_turns(anatomy, parts, track, build)
         return
     single = parts.root == parts.middle and track.has[2]  # the source's limb bends, this one cannot
     if parts.limb.kind == "arm" and track.limb.kind == "wing":  # a wing that is not known as one
