@@ -15,6 +15,9 @@ SLOWEST, FASTEST = 0.3, 4.0
 ABOVE = 0.35
 """How far from where they rest they are at least: there is no ground in the water, nor in the air [body lengths]."""
 
+HEIGHT, AHEAD = 1.0, 1.5
+"""From how high and from how far a body comes down when it lands [body lengths]."""
+
 
 def through_space(lm: LimbMotion, action: str) -> LimbMotion:
     """The motion with a course straight ahead, where it flies or swims on the spot; who has a course keeps it."""
@@ -24,6 +27,19 @@ def through_space(lm: LimbMotion, action: str) -> LimbMotion:
     place = lm.place.copy()
     place[:, 2] += speed * np.arange(len(lm)) / lm.fps
     place[:, 1] += max(1.0 + ABOVE - float(place[:, 1].mean()), 0.0)
+    return replace(lm, place=place)
+
+
+def to_the_ground(lm: LimbMotion, action: str) -> LimbMotion:
+    """A landing that comes down to the ground, a start that leaves it: games move such clips themselves."""
+    if lm.grounded or action not in ("land", "take_off") or len(lm) < 3:
+        return lm
+    left = np.linspace(1, 0, len(lm)) if action == "land" else np.linspace(0, 1, len(lm))
+    touch = lm.place[-1 if action == "land" else 0]
+    place = lm.place.copy()
+    place[:, 1] = 1.0 + np.minimum(4 * left, 1) * (lm.place[:, 1] - touch[1]) + HEIGHT * left**1.5
+    way = AHEAD * (1 - left**2) if action == "land" else AHEAD * left**2
+    place[:, 2] += way
     return replace(lm, place=place)
 
 
