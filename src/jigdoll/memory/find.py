@@ -132,7 +132,7 @@ def find(
     found = []
     for index, words in enumerate(memory.words):
         unlike = kin.get(words.kind)
-        if unlike is None:
+        if unlike is None or (words.legs and not anatomy.parts):  # who has no limbs follows nobody who has some
             continue
         alike = float(likeness[index])
         styled = bool(styles & set(words.style)) or words.noun in styles
