@@ -12,8 +12,8 @@ from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import understood
 from jigdoll.language.sizes import tempo_by_size
 from jigdoll.memory.drawn import Draw, as_found
-from jigdoll.memory.find import SEEDS, TURNS, Found, find, known_actions, pick_after, refusal, tempo_of
-from jigdoll.memory.flights import through_space, to_the_ground
+from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
+from jigdoll.memory.flights import afloat, on_the_ground, through_space, to_the_ground
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
 from jigdoll.memory.loops import go_on, long_enough, loop
 from jigdoll.memory.parts import alike
@@ -26,7 +26,6 @@ from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy
 from jigdoll.rig.retarget.decode import decode
 from jigdoll.rig.retarget.limb_motion import LimbMotion, to_metres, to_units
-from jigdoll.rig.retarget.lying import TIPPED
 from jigdoll.types import Motion, Request, RequestedAction
 
 CYCLE_SECONDS = 2.4
@@ -107,7 +106,7 @@ def draft(
             f"{request.prompt!r}: no action was found in it; say what it does, such as walks, jumps, waves"
         )
     actions = [_walked(action) for action in _at_once(request.actions)]
-    request = replace(request, actions=tuple(_on_the_ground(actions, memory, anatomy)))
+    request = replace(request, actions=tuple(on_the_ground(actions, memory, anatomy)))
     ranked = [[] if i in drawn else find(memory, request, a, anatomy, encoder) for i, a in enumerate(request.actions)]
     chosen: list[Found] = []
     pieces: list[list[LimbMotion]] = []
@@ -124,7 +123,7 @@ def draft(
             raw = [_shaped(made, best, request, action, directions.fps)]
         else:
             raise JigdollError(refusal(memory, request, action, anatomy, encoder))
-        raw = [_afloat(piece, action, anatomy) for piece in raw]
+        raw = [afloat(piece, action, anatomy) for piece in raw]
         pieces.append([_paced(piece, action, anatomy, directions) for piece in raw])
         chosen.append(best)
     shown = _timed(request.actions, chosen, pieces, anatomy, directions)
@@ -154,17 +153,6 @@ def _at_once(actions: Sequence[RequestedAction]) -> list[RequestedAction]:
     """Who falls down and dies, does both at once: nobody gets up in between."""
     after = [*(action.name for action in actions[1:]), ""]
     return [action for action, then in zip(actions, after, strict=True) if (action.name, then) != ("fall", "die")]
-
-
-def _on_the_ground(actions: Sequence[RequestedAction], memory: Memory, anatomy: Anatomy) -> list[RequestedAction]:
-    """Who lands stands then, and who takes off stood before, where nothing else is said."""
-    actions, idle = list(actions), RequestedAction("idle", "stands")
-    if "idle" in known_actions(memory, anatomy.kind) and anatomy.legs:
-        if actions[-1].name == "land":
-            actions.append(idle)
-        if actions[0].name == "take_off":
-            actions.insert(0, idle)
-    return actions
 
 
 def _walked(action: RequestedAction) -> RequestedAction:
@@ -206,15 +194,6 @@ def _shaped(motion: LimbMotion, best: Found, request: Request, action: Requested
     if action.way == "backward" and "back" not in best.words.text:
         motion = reversed_in_time(motion)
     return motion
-
-
-def _afloat(motion: LimbMotion, action: RequestedAction, anatomy: Anatomy) -> LimbMotion:
-    """Who swims on dry land, lying on nothing before a camera, in the water, with the way that each stroke makes."""
-    if action.name != "swim" or not motion.grounded or float((motion.root[:, 1, 1] < TIPPED).mean()) < 0.5:
-        return motion
-    place = to_units(anatomy, to_metres(anatomy, motion.place, grounded=True), grounded=False)
-    tracks = tuple(replace(track, contact=np.zeros_like(track.contact)) for track in motion.limbs)
-    return through_space(replace(motion, place=place, limbs=tracks, grounded=False), action.name)
 
 
 def _busier(motion: LimbMotion) -> str | None:

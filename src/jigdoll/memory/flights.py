@@ -1,11 +1,17 @@
 """Flights and swims through space: artists animate them on the spot, and every beat is given the way it makes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from jigdoll.memory.find import known_actions
+from jigdoll.memory.segments import Memory
 from jigdoll.memory.shape import STANDING, speed_of
-from jigdoll.rig.retarget.limb_motion import LimbMotion
+from jigdoll.rig.anatomy import Anatomy
+from jigdoll.rig.retarget.limb_motion import LimbMotion, to_metres, to_units
+from jigdoll.rig.retarget.lying import TIPPED
+from jigdoll.types import RequestedAction
 
 WAY_PER_BEAT = {"fly": 2.5, "glide": 4.0, "swim": 0.7}
 """How far a beat of the wings or of the tail brings a body [body lengths]. Fish make 0.6 to 0.8 of their length at any
@@ -50,3 +56,23 @@ def beats_per_second(lm: LimbMotion) -> float:
     curves = curves - curves.mean(0)
     power = (np.abs(np.fft.rfft(curves, axis=0)) ** 2).sum(1)[1:]
     return float((1 + power.argmax()) * lm.fps / len(lm))
+
+
+def afloat(motion: LimbMotion, action: RequestedAction, anatomy: Anatomy) -> LimbMotion:
+    """Who swims on dry land, lying on nothing before a camera, in the water, with the way that each stroke makes."""
+    if action.name != "swim" or not motion.grounded or float((motion.root[:, 1, 1] < TIPPED).mean()) < 0.5:
+        return motion
+    place = to_units(anatomy, to_metres(anatomy, motion.place, grounded=True), grounded=False)
+    tracks = tuple(replace(track, contact=np.zeros_like(track.contact)) for track in motion.limbs)
+    return through_space(replace(motion, place=place, limbs=tracks, grounded=False), action.name)
+
+
+def on_the_ground(actions: Sequence[RequestedAction], memory: Memory, anatomy: Anatomy) -> list[RequestedAction]:
+    """Who lands stands then, and who takes off stood before, where nothing else is said."""
+    actions, idle = list(actions), RequestedAction("idle", "stands")
+    if "idle" in known_actions(memory, anatomy.kind) and anatomy.legs:
+        if actions[-1].name == "land":
+            actions.append(idle)
+        if actions[0].name == "take_off":
+            actions.insert(0, idle)
+    return actions

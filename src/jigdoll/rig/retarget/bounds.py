@@ -33,8 +33,8 @@ SELDOM = 0.1
 CLIPS = 6
 """So many clips of a character are asked."""
 CURLED, DOWN = np.radians(100.0), 0.5
-"""A neck that carries a head ahead of the body hangs down at most so far [rad from ahead]; what points down by less than
-this sine looks back, and may."""
+"""A neck that carries a head ahead of the body hangs down at most so far [rad from ahead]; what points down by less
+than this sine looks back, and may."""
 _FREE = ("root", "tip", "free")
 
 
@@ -124,7 +124,7 @@ def uncurled(
 ) -> Float[ndarray, "frames joints 3 3"]:
     """World rotations with no bone of an animal's neck and head pointing back under the chest.
 
-    Necks turn since they are carried: where a head is carried lower than the source's, it would go on beyond the vertical.
+    Necks turn since they are carried: a head that is carried lower than the source's would go on beyond the vertical.
     """
     if anatomy.kind not in STANDING or not anatomy.neck:
         return G
