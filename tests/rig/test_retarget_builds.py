@@ -16,6 +16,7 @@ from jigdoll.rig.retarget import encode
 from jigdoll.rig.retarget.builds import fold_of
 from jigdoll.rig.retarget.decode import decode
 from jigdoll.rig.retarget.limb_motion import chain_end
+from jigdoll.rig.retarget.lying import creep
 from jigdoll.rig.retarget.turns import from_rotvec
 from jigdoll.skin.deform import deform
 from jigdoll.types import Motion
@@ -109,3 +110,18 @@ def test_who_lies_lies_on_the_ground_whatever_its_build() -> None:
         skin = deform(anatomy.asset.mesh.vertices, anatomy.asset.weights, skin_transforms(anatomy.skeleton, moved.pose))
         assert abs(float(skin[-5:, :, 1].min())) < 0.03 * anatomy.height
         assert float(skin[-1, :, 1].max()) < 0.4 * anatomy.height
+
+
+def test_who_creeps_is_neither_in_the_ground_nor_above_it() -> None:
+    anatomy = anatomy_of(reparent(zoo.make("human")).asset)
+    motion = reference_motion(anatomy.asset, "idle", seconds=1.0)
+    lm = replace(encode(anatomy, motion), kind="snake", grounded=False)
+    G = motion_to_world(anatomy.skeleton, motion)
+    creeper = replace(anatomy, kind="snake", legs=(), parts=())
+    for off in (-0.4, 0.3):
+        root = G[:, 0, :3, 3] + [0.0, off, 0.0]
+        moved = creep(creeper, G[..., :3, :3], root, lm)
+        np.testing.assert_allclose(moved[:, 1], G[:, 0, 1, 3], atol=0.03 * anatomy.height)
+    high = replace(lm, place=lm.place + np.array([0.0, 0.5, 0.0]))  # who swims stays where it is
+    root = G[:, 0, :3, 3] + [0.0, 1.0, 0.0]
+    np.testing.assert_array_equal(creep(creeper, G[..., :3, :3], root, high), root)

@@ -30,7 +30,7 @@ from jigdoll.rig.retarget.limb_motion import (
     to_metres,
     yaw,
 )
-from jigdoll.rig.retarget.lying import lie_down
+from jigdoll.rig.retarget.lying import creep, lie_down
 from jigdoll.rig.retarget.match import Follow, match_limbs, source_name, wave_of
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
 from jigdoll.rig.retarget.touch import keep_touches
@@ -86,6 +86,8 @@ def decode(
         G = level_trunk(anatomy, G, root, stands, yaw(limb_motion.heading), limb_motion.fps)
         G, root = lock_feet(standing, G, root, stands, limb_motion.fps)
         root = lie_down(anatomy, G, root, limb_motion)
+    elif lock:
+        root = creep(anatomy, G, root, limb_motion)
     if details is not None and details.touches is not None:
         straight = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
         straight = {mine: theirs for mine, theirs in straight.items() if mine not in on_ground}

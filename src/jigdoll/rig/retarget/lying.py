@@ -16,6 +16,8 @@ UPRIGHT = 0.9
 """... and stands where it has not turned farther than this one."""
 STILL_SECONDS, STILL = 0.3, 0.06
 """Who is in the air does not stay so long within so much of its height [s, hip heights]: half a leap is 0.1."""
+AFLOAT = 1.2
+"""Who creeps is not so high above where it rests [body lengths, from 1]."""
 SMOOTH_SECONDS = 0.08
 """The way down is smoothed over this time."""
 
@@ -36,6 +38,19 @@ def lie_down(
         t = np.linspace(0, 1, last - first + 2)[1:-1]
         way = before + t * t * (3 - 2 * t) * (after - before)
         lift[first:last] = np.maximum(way, np.minimum(-low[first:last], max(before, after)))
+    moved = root.copy()
+    moved[:, 1] += gaussian_filter1d(lift, SMOOTH_SECONDS * lm.fps, mode="nearest")
+    return moved
+
+
+def creep(
+    anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], root: Float[ndarray, "frames 3"], lm: LimbMotion
+) -> Float[ndarray, "frames 3"]:
+    """The root's places with the lowest skin of who creeps on the ground; who swims above it stays there."""
+    if lm.kind != "snake" or anatomy.kind != "snake" or not anatomy.asset.has_mesh:
+        return root
+    low = _lowest_skin(anatomy, G, places(anatomy, G, root))
+    lift = np.where(lm.place[:, 1] < AFLOAT, -low, 0.0)
     moved = root.copy()
     moved[:, 1] += gaussian_filter1d(lift, SMOOTH_SECONDS * lm.fps, mode="nearest")
     return moved
