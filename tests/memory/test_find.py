@@ -1,5 +1,6 @@
 """What words find, and what a draft makes of directions."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,8 +10,11 @@ from jigdoll import zoo
 from jigdoll.errors import JigdollError
 from jigdoll.kinematics import motion_to_world
 from jigdoll.language import read
+from jigdoll.language.actions import ACTIONS
 from jigdoll.language.encoder import SentenceEncoder, open_encoder
 from jigdoll.language.meaning import meanings, nearest_meaning, understood
+from jigdoll.language.nouns import SWIMMING_MAMMALS
+from jigdoll.language.sizes import LEG_LENGTHS
 from jigdoll.memory.contents import contents, page
 from jigdoll.memory.cuts import aligned, frame_signs, learn_check, signature
 from jigdoll.memory.draft import Directions, Draft, draft
@@ -230,3 +234,48 @@ def test_the_page_of_contents_lists_all_segments() -> None:
     rows = contents(memory())
     assert sum(sum(row.actions.values()) for row in rows) == len(memory())
     assert "| CMU mocap |" in page(memory())
+
+
+def test_who_walks_neither_strolls_nor_rushes_unless_that_is_said() -> None:
+    request = read("a man walks")
+    usual = (ACTIONS["walk"].froude * 9.81 / LEG_LENGTHS["man"]) ** 0.5
+    best = find(memory(), request, request.actions[0], body(), encoder(), count=4)
+    assert all(1 / 1.6 < found.words.speed / usual < 1.6 for found in best)
+    slow = read("a man walks slowly")
+    scores = {
+        found.words.source: found.score for found in find(memory(), slow, slow.actions[0], body(), encoder(), count=99)
+    }
+    plain = {f.words.source: f.score for f in find(memory(), request, request.actions[0], body(), encoder(), count=99)}
+    assert scores["cmu 132_49"] > plain["cmu 132_49"] + 0.2  # a walk at a quarter of the pace
+
+
+def test_fish_beat_their_tails_to_the_sides_and_whales_up_and_down() -> None:
+    fish = replace(body(), kind="fish", legs=(), parts=())
+    for who, mammals in (("shark", False), ("whale", True), ("dolphin", True), ("trout", False)):
+        request = read(f"a {who} swims")
+        best = find(memory(), request, request.actions[0], fish, encoder())[0].words
+        assert (best.noun in SWIMMING_MAMMALS) == mammals
+
+
+def test_a_body_without_limbs_follows_nobody_who_has_some() -> None:
+    blob = replace(body(), kind="other", legs=(), parts=())
+    request = read("a slime dances")
+    assert all(not f.words.legs for f in find(memory(), request, request.actions[0], blob, encoder()))
+
+
+def test_who_lands_comes_down_and_stands_and_who_takes_off_stood_before() -> None:
+    for sentence, first_is_down in (("a bird lands", False), ("a bird takes off", True)):
+        done = made(sentence, species="ostrich")
+        heights = done.motion.pose.root[:, 1].numpy()
+        ground, air = (heights[0], heights[-1]) if first_is_down else (heights[-1], heights[0])
+        assert air - ground > 0.5 * body("ostrich").body_length
+        assert "idle" in {found.words.action for found in done.found}
+
+
+def test_swimmers_are_in_the_water_and_get_along() -> None:
+    done = made("a man swims", Directions(seconds=3.0))
+    assert not done.limb_motion.grounded
+    skin = motion_to_world(body().skeleton, done.motion)[..., 1, 3]
+    assert skin.min() > 0.1 * body().height
+    way = np.linalg.norm(np.diff(done.motion.pose.root.numpy()[[0, -1]], axis=0)[0, [0, 2]])
+    assert way > 0.5 * body().body_length

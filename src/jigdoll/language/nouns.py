@@ -183,6 +183,11 @@ HOPPERS = ("kangaroo",)
 FLIGHTLESS = ("ostrich", "penguin", "emu", "chicken", "hen", "rooster", "chick", "rhea", "cassowary", "dodo", "chocobo")
 """Who has wings and does not fly."""
 
+SWIMMING_MAMMALS = frozenset(
+    "whale beluga dolphin porpoise orca narwhal seal leopardseal walrus manatee dugong otter mermaid".split()
+)
+"""Who beats its tail up and down in the water; fish beat theirs to the sides."""
+
 PRONOUNS: tuple[str, ...] = ("he", "she", "someone", "somebody", "anyone", "everyone", "everybody", "we", "i")
 """Words for a person where no noun names one."""
 

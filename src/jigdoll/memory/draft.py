@@ -14,7 +14,7 @@ from jigdoll.language.sizes import tempo_by_size
 from jigdoll.memory.courses import along, gets_along, gripping, on_course, settled, unit_of
 from jigdoll.memory.drawn import Draw, as_found
 from jigdoll.memory.find import SEEDS, TURNS, Found, find, pick_after, refusal, tempo_of
-from jigdoll.memory.flights import through_space
+from jigdoll.memory.flights import afloat, on_the_ground, through_space, to_the_ground
 from jigdoll.memory.joins import features, join, lead_in, lead_out, reversed_in_time, unlikeness
 from jigdoll.memory.loops import closed, go_on, long_enough, loop, repeated
 from jigdoll.memory.parts import alike
@@ -107,7 +107,8 @@ def draft(
         raise JigdollError(
             f"{request.prompt!r}: no action was found in it; say what it does, such as walks, jumps, waves"
         )
-    request = replace(request, actions=tuple(_walked(action) for action in _at_once(request.actions)))
+    actions = [_walked(action) for action in _at_once(request.actions)]
+    request = replace(request, actions=tuple(on_the_ground(actions, memory, anatomy)))
     ranked = [[] if i in drawn else find(memory, request, a, anatomy, encoder) for i, a in enumerate(request.actions)]
     chosen: list[Found] = []
     pieces: list[list[LimbMotion]] = []
@@ -124,9 +125,11 @@ def draft(
             raw = [_shaped(made, best, request, action, directions.fps)]
         else:
             raise JigdollError(refusal(memory, request, action, anatomy, encoder))
-        pieces.append([_paced(_in_common(piece, anatomy), action, anatomy, directions) for piece in raw])
+        raw = [_in_common(afloat(piece, action, anatomy), anatomy) for piece in raw]
+        pieces.append([_paced(piece, action, anatomy, directions) for piece in raw])
         chosen.append(best)
     shown = _timed(request.actions, chosen, pieces, anatomy, directions)
+    shown = [to_the_ground(piece, action.name) for piece, action in zip(shown, request.actions, strict=True)]
     shown = _in_same_units(shown, anatomy)
     limb_motion = shown[0]
     for piece in shown[1:]:

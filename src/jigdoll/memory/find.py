@@ -7,6 +7,9 @@ import numpy as np
 
 from jigdoll.language.actions import ACTIONS
 from jigdoll.language.meaning import action_likeness
+from jigdoll.language.nouns import SWIMMING_MAMMALS
+from jigdoll.language.sizes import LEG_LENGTHS
+from jigdoll.math import GRAVITY
 from jigdoll.memory.segments import Memory, Words
 from jigdoll.protocols import TextEncoder
 from jigdoll.rig.anatomy import Anatomy, BodyKind
@@ -65,7 +68,7 @@ IMPLIED = {"stagger": ("drunk", "zombie"), "limp": ("injured",)}
 """Manners that some actions have by themselves."""
 STYLED_WALK = 0.85
 """How well a walk in the manner that is asked for serves for another way to step."""
-TURNS = ("turn", "turn_around", "circle", "spin", "pirouette", "dance", "cartwheel", "flip")
+TURNS = ("turn", "turn_around", "circle", "spin", "pirouette", "dance", "cartwheel", "flip", "fall", "die")
 """Actions that may end facing another way."""
 FITTING = 0.3
 """For an action that follows another, segments that fit that much worse than the best are looked at, ..."""
@@ -77,12 +80,17 @@ ALIKE = 0.8
 """A segment whose text is that near to the sentence answers it, whatever its action is called."""
 FASTEST_WALK = 3.5
 """No walk is faster than this [leg lengths / s]."""
+PACE, UNUSUAL, MOST_UNUSUAL = 1.45, 0.4, 0.3
+"""A gait may be that many times faster or slower than usual for legs of that length; what goes beyond counts that much,
+at most so much: who walks does not stroll."""
 FAST, SLOW = 1.25, 0.8
 """What "quickly" and "slowly" do to the tempo."""
 STYLE_TEMPO = {"sad": 0.88, "tired": 0.85, "excited": 1.1, "happy": 1.06, "angry": 1.08, "careful": 0.88, "weak": 0.88}
 """What moods do to it."""
 OTHER_BODY = 0.6
 """What a body of quite another kind costs."""
+OTHER_STROKE = 0.3
+"""What it costs where one beats its tail up and down, as whales do, and the other to the sides, as fish do."""
 SEEDS = 0.12
 """Segments that fit that much worse than the best are as good: another seed takes another one."""
 
@@ -124,7 +132,7 @@ def find(
     found = []
     for index, words in enumerate(memory.words):
         unlike = kin.get(words.kind)
-        if unlike is None:
+        if unlike is None or (words.legs and not anatomy.parts):  # who has no limbs follows nobody who has some
             continue
         alike = float(likeness[index])
         styled = bool(styles & set(words.style)) or words.noun in styles
@@ -216,11 +224,23 @@ def _manner(request: Request, action: RequestedAction, words: Words, styled: boo
         score -= 0.03 * max(len(words.text.split()) - 4, 0)  # a long text tells of something special
     if action.name not in TURNS:
         score -= (0.05 if words.cyclic else 0.2) * min(abs(words.turn), 2.0)  # a way that goes on can be straightened
+    if not action.tempo and not request.style:
+        score -= _unusual_pace(words)
     wanted = {"backward": "back", "sideways": "side"}.get(action.way or "")
     for way in ("back", "side"):
         there = any(word.startswith(way) for word in words.text.lower().split())
         score += 0.4 * (there and way == wanted) - 0.25 * (there and way != wanted)
     return score
+
+
+def _unusual_pace(words: Words) -> float:
+    """How much too fast or too slow a gait is for who is known to have legs of some length (Alexander: v^2 / (g L))."""
+    row, length = ACTIONS.get(words.action), LEG_LENGTHS.get(words.noun)
+    if row is None or length is None or row.gait not in ("walk", "run") or row.froude <= 0 or words.speed <= 0:
+        return 0.0
+    usual = (row.froude * GRAVITY / length) ** 0.5
+    beyond = abs(np.log(words.speed / usual)) - np.log(PACE)
+    return float(np.clip(UNUSUAL * beyond, 0.0, MOST_UNUSUAL))
 
 
 def _body_fit(words: Words, anatomy: Anatomy, request: Request) -> float:
@@ -230,6 +250,9 @@ def _body_fit(words: Words, anatomy: Anatomy, request: Request) -> float:
     same = same or (len(words.noun) > 2 and words.noun in anatomy.asset.name.lower())
     legs = abs(words.legs - len(anatomy.legs)) / 8
     machine = words.noun in STRANGE and not same
+    strokes = words.noun in SWIMMING_MAMMALS, bool({request.noun, request.species} & SWIMMING_MAMMALS)
+    if words.kind == "fish" and strokes[0] != strokes[1]:
+        legs += OTHER_STROKE / 0.3
     return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy)) - 0.25 * machine
 
 

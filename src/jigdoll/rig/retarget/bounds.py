@@ -15,8 +15,8 @@ from jigdoll.kinematics import motion_to_world
 from jigdoll.rig.anatomy import Anatomy, LimbParts, anatomy_of
 from jigdoll.rig.limits import HINGES
 from jigdoll.rig.remember import remembered
-from jigdoll.rig.retarget.feet import limb_joints, places
-from jigdoll.rig.retarget.limb_motion import limb_bones, middle_parts
+from jigdoll.rig.retarget.feet import beyond, limb_joints, places
+from jigdoll.rig.retarget.limb_motion import STANDING, chain_end, limb_bones, middle_parts
 from jigdoll.rig.retarget.turns import from_rotvec, shortest_turns, to_rotvec
 from jigdoll.types import RiggedAsset
 
@@ -32,6 +32,9 @@ SELDOM = 0.1
 """A limb that its own clips fold the other way more often than this has no right way."""
 CLIPS = 6
 """So many clips of a character are asked."""
+CURLED, DOWN = np.radians(100.0), 0.5
+"""A neck that carries a head ahead of the body hangs down at most so far [rad from ahead]; what points down by less
+than this sine looks back, and may."""
 _FREE = ("root", "tip", "free")
 
 
@@ -113,6 +116,36 @@ def fold_rightly(
         wrong = (fold < np.minimum(theirs, 0.0) - ALIKE) & (theirs > -BENT)
         if wrong.any():
             G = _reflected(anatomy, parts, G, P, wrong)
+    return G
+
+
+def uncurled(
+    anatomy: Anatomy, G: Float[ndarray, "frames joints 3 3"], heading: Float[ndarray, "frames 3 3"]
+) -> Float[ndarray, "frames joints 3 3"]:
+    """World rotations with no bone of an animal's neck and head pointing back under the chest.
+
+    Necks turn since they are carried: a head that is carried lower than the source's would go on beyond the vertical.
+    """
+    if anatomy.kind not in STANDING or not anatomy.neck:
+        return G
+    P, R = anatomy.T_rest[:, :3, 3], anatomy.T_rest[:, :3, :3]
+    ends = [*anatomy.neck[1:], chain_end(anatomy, anatomy.neck)]
+    upright = G[:, anatomy.pelvis, 1] @ R[anatomy.pelvis].T[:, 1] > np.cos(1.0)
+    G = G.copy()
+    for joint, end in zip(anatomy.neck, ends, strict=True):
+        bone = P[end] - P[joint]
+        size = float(np.linalg.norm(bone))
+        if size < 1e-6 or bone[2] < 0:
+            continue
+        way = G[:, joint] @ (R[joint].T @ (bone / size))
+        ahead, low = (way * heading[:, :, 2]).sum(1), -way[:, 1]
+        angle = np.arctan2(low, ahead)
+        over = np.where(upright & (low > DOWN) & (ahead < 0), angle - CURLED, 0.0)
+        back = SOFT * np.tanh(np.maximum(over, 0) / SOFT) - np.maximum(over, 0)
+        if back.any():
+            mine = [j for j in beyond(anatomy, joint) if j == joint or j not in anatomy.neck]
+            mine = [joint] if joint != anatomy.neck[-1] else mine
+            G[:, mine] = from_rotvec(heading[:, :, 0] * back[:, None])[:, None] @ G[:, mine]
     return G
 
 

@@ -13,9 +13,11 @@ from jigdoll.math.rotations import matrix_to_quaternion
 from jigdoll.rig.anatomy import Anatomy, BodyKind, Leg, LimbParts
 from jigdoll.rig.flesh import flesh_of
 from jigdoll.rig.retarget.apart import keep_apart
-from jigdoll.rig.retarget.bounds import fold_rightly, within_limits
+from jigdoll.rig.retarget.bounds import fold_rightly, uncurled, within_limits
+from jigdoll.rig.retarget.builds import crossed_build, crossed_turns
 from jigdoll.rig.retarget.details import Details, detail_joints, put_details, same_line, split_like
 from jigdoll.rig.retarget.feet import lock_feet, long_runs, places, reach
+from jigdoll.rig.retarget.level import level_trunk
 from jigdoll.rig.retarget.limb_motion import (
     LimbMotion,
     LimbTrack,
@@ -28,6 +30,7 @@ from jigdoll.rig.retarget.limb_motion import (
     to_metres,
     yaw,
 )
+from jigdoll.rig.retarget.lying import creep, lie_down
 from jigdoll.rig.retarget.match import Follow, match_limbs, source_name, wave_of
 from jigdoll.rig.retarget.natural import relaxed_fingers, rest_limb
 from jigdoll.rig.retarget.touch import keep_touches
@@ -70,6 +73,8 @@ def decode(
     excess = None if details is None else details.excess
     G = within_limits(anatomy, G, partners, excess)
     G = fold_rightly(anatomy, G, root, partners, excess)
+    if details is None:
+        G = uncurled(anatomy, G, yaw(limb_motion.heading))
     allowed = {} if details is None else {m: details.depths[t] for m, t in partners.items() if t in details.depths}
     if apart:
         G = keep_apart(anatomy, G, root, limb_motion.fps, kind="leg", allowed=allowed)
@@ -77,7 +82,12 @@ def decode(
     if lock and anatomy.legs and limb_motion.grounded:
         standing = with_hands(anatomy, pairs)
         on_ground = {leg.parts.name for leg in standing.legs}
-        G, root = lock_feet(standing, G, root, stances(limb_motion, standing, pairs), limb_motion.fps)
+        stands = stances(limb_motion, standing, pairs)
+        G = level_trunk(anatomy, G, root, stands, yaw(limb_motion.heading), limb_motion.fps)
+        G, root = lock_feet(standing, G, root, stands, limb_motion.fps)
+        root = lie_down(anatomy, G, root, limb_motion)
+    elif lock:
+        root = creep(anatomy, G, root, limb_motion)
     if details is not None and details.touches is not None:
         straight = {anatomy.parts[i].name: source_name(f) for i, f in pairs.items() if f is not None and not f.crossed}
         straight = {mine: theirs for mine, theirs in straight.items() if mine not in on_ground}
@@ -231,6 +241,9 @@ def _limb_turns(
     R_rest = anatomy.T_rest[:, :3, :3]
     if track is None:
         rest_limb(wanted, anatomy, parts, lm)
+        return
+    if parts.limb.kind == "leg" and (build := crossed_build(lm, anatomy, parts, track)):
+        wanted |= crossed_turns(anatomy, parts, track, build)
         return
     single = parts.root == parts.middle and track.has[2]  # the source's limb bends, this one cannot
     if parts.limb.kind == "arm" and track.limb.kind == "wing":  # a wing that is not known as one
