@@ -11,6 +11,8 @@ from jigdoll.rig.retarget.turns import from_rotvec
 
 STEEPEST = 0.3
 """No trunk is turned by more than this [rad]."""
+SELDOM = 0.3
+"""Who has fore and hind feet on the ground at once for less of the time than this, gallops or leaps."""
 SMOOTH_SECONDS = 0.2
 """The trunk turns as slowly as this: what a gallop does within a stride stays."""
 
@@ -34,7 +36,7 @@ def level_trunk(
     low = np.stack([soles(leg, G, P)[..., 1].min(1) for leg in anatomy.legs], 1)
     fore, hind = (stands[:, : len(ranks)] & (np.array(ranks) == rank) for rank in (min(ranks), max(ranks)))
     both = fore.any(1) & hind.any(1)
-    if not both.any():
+    if both.mean() < SELDOM:
         return G
     gap = _mean(low, fore) - _mean(low, hind)
     shoulders = [leg.parts.limb.joints[0] for leg in anatomy.legs if leg.parts.limb.rank == min(ranks)]
