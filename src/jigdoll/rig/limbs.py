@@ -38,11 +38,12 @@ def find_limbs(skeleton: Skeleton, outline: Outline | None = None) -> tuple[Limb
     sides = sides_of(body)
     chains = chains_of(body, sides)
     stance = _stance(body, sides, chains)
-    carriers = {chain.parent for chain, stands in zip(chains, stance.stands, strict=True) if stands}
-    _classify(body, chains, stance, set(head_of(body, sides, carriers)))
+    standing = {chain.first for chain, stands in zip(chains, stance.stands, strict=True) if stands}
+    _classify(body, chains, stance, set(head_of(body, sides, standing)))
     limbs = _ranked([chain for chain in chains if chain.kind is not None], body.P)
-    attached = {skeleton.parents[limb.joints[0]] for limb in limbs}
-    head = head_of(body, sides, attached)
+    starts = {limb.joints[0] for limb in limbs}
+    attached = {skeleton.parents[start] for start in starts}
+    head = head_of(body, sides, starts)
     tail = tail_of(body, sides, attached, head)
     if tail and not head:
         head = _head_at_root(body)
