@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from jigdoll.rig.chains import Body, Chain, chains_of, measured, sides_of
+from jigdoll.rig.chains import Body, Chain, chains_of, measured, sides_of, to_hand, without_props
 from jigdoll.rig.flesh import THIN, Outline
 from jigdoll.rig.middle_line import head_of, spine_of, tail_of
 from jigdoll.rig.names import LimbKind, Side
@@ -40,6 +40,12 @@ def find_limbs(skeleton: Skeleton, outline: Outline | None = None) -> tuple[Limb
     stance = _stance(body, sides, chains)
     standing = {chain.first for chain, stands in zip(chains, stance.stands, strict=True) if stands}
     _classify(body, chains, stance, set(head_of(body, sides, standing)))
+    for chain in chains:
+        if chain.kind == "arm":
+            chain.joints = to_hand(body, chain.joints)
+    for chain in chains:
+        if chain.kind == "arm" and chain.twin is not None:
+            chain.joints = without_props(body, chain, chains[chain.twin])
     limbs = _ranked([chain for chain in chains if chain.kind is not None], body.P)
     starts = {limb.joints[0] for limb in limbs}
     attached = {skeleton.parents[start] for start in starts}
@@ -99,9 +105,17 @@ def _kind(body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, 
         return "arm"
     extent = body.extent(chain.first)
     swims = stance.legs == 0 and stance.lies and _pieces(body, chain) < 3
-    if swims or sheet or _folded(body, chain, stance):
+    vane = named is None and stance.legs < 4 and _vane(body, chain)
+    if swims or sheet or vane or _folded(body, chain, stance):
         return "fin" if stance.legs == 0 and extent < FIN * body.size else "wing"
     return "arm"
+
+
+def _vane(body: Body, chain: Chain) -> bool:
+    """Whether all its flesh together is a wide and thin sheet that reaches far out, thinner where it lies ahead."""
+    width, depth = body.spread(chain.first)
+    thin = 0.4 if float(body.direction(chain.first)[2]) < -0.3 else 0.3
+    return 0.3 < width < 0.7 and depth < thin and body.extent(chain.first) > 0.4 * body.size
 
 
 def _pieces(body: Body, chain: Chain) -> int:
@@ -184,6 +198,9 @@ def _standing(body: Body, chains: Sequence[Chain], belly: float, share: float) -
 def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
     """Whether the chain, with its toes, comes down to the ground and starts above that."""
     low = float(body.below_low[chain.first, 1])
+    beyond = [joint for joint in body.below(chain.first)[1:] if body.fleshy[joint]]
+    if body.skinned and len(beyond) > 1:  # it stands on its end
+        low = float(body.low[beyond, 1].min())
     reach = share * max(body.height, 0.4 * body.size)
     falls = max(float(body.P[chain.first, 1]), float(body.high[chain.first, 1])) - low
     return low < body.ground + reach and falls > 0.1 * reach
@@ -192,7 +209,7 @@ def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
 def _flipper(body: Body, chain: Chain, belly: float) -> bool:
     """Whether a thin sheet touches the ground beside a belly that is nearly as low: nothing that bears a body."""
     above = (belly - body.ground) / max(body.height, 1e-9)
-    thin = 0.52 if above < ON_GROUND else THIN
+    thin = 0.52 if above < 2 * ON_GROUND else THIN
     return above < 0.5 and body.is_sheet(chain.first, thin=thin, share=0.8)
 
 
@@ -270,7 +287,8 @@ def _decoration(
         return False
     if chain.twin is None or max(float(body.ways[chain.first]), body.extent(chain.first)) < 0.06 * body.size:
         return True
-    if chain.parent in head and (stance.on_all_fours or _short_line(body, chain.parent, head)):
+    fins = stance.legs == 0 and stance.lies and body.is_sheet(chain.first)
+    if chain.parent in head and not fins and (stance.on_all_fours or _short_line(body, chain.parent, head)):
         return True
     return stiff and _feeler(body, chains, chain, stance)
 

@@ -14,6 +14,8 @@ BEYOND = 0.02
 """A head or a tail goes on beyond the flesh of the root by at least this [body sizes]."""
 NECK = 0.02
 """Collar bones that begin behind the joint that carries them by more than this hang on the neck [body sizes]."""
+LUMP = 2.0
+"""What fills more than this many times the root's box is no tail."""
 WITHIN, SMALL = 0.6, 0.35
 """A jaw or a brow lies in the head's box with more than this share of its length, breadth and height, and fills less."""
 
@@ -62,7 +64,7 @@ def _neck_start(body: Body, path: Sequence[int], starts: set[int]) -> list[int]:
 
 def _in_chest(beyond: float, breadth: float, size: float) -> bool:
     """Whether a joint that is so far beyond the forelegs [m], of such a share of the trunk's breadth, is of the chest."""
-    return (beyond < -0.005 * size and 0.5 < breadth < 1.2) or (abs(beyond) < 0.1 * size and breadth >= 1.0)
+    return (beyond < -0.005 * size and 0.5 < breadth < 1.2) or (-0.02 * size < beyond < 0.1 * size and breadth >= 1.0)
 
 
 def _along(line: Float[ndarray, "points 3"], way: Float[ndarray, " points"], place: Float[ndarray, " 3"]) -> float:
@@ -164,13 +166,18 @@ def _leads_back(body: Body, path: Sequence[int]) -> bool:
     behind = float(body.low[way, 2].min()) < rear - BEYOND * body.size
     own = float(body.high[way, 2].max() - body.low[way, 2].min())
     behind = behind or begins < rear + min(0.2 * length, BEYOND * body.size + own)
+    far = len(path) > 2 and float(body.P[0, 2] - body.P[path[-1], 2]) > 0.4 * body.size
     hangs = len(way) > 2 and float(body.low[way, 1].min()) < float(body.low[0, 1]) - 0.1 * body.size
     # A block as wide as the body that stands on the ground is a pair of legs.
     width = float(body.high[way[0], 0] - body.low[way[0], 0])
     stands = float(body.low[way, 1].min()) < body.ground + 0.05 * body.height
     belly = float(body.low[0, 1]) > body.ground + 0.05 * body.height
     legs = len(way) == 1 and stands and belly and width > 0.9 * float(body.high[0, 0] - body.low[0, 0])
-    return (behind or hangs) and not legs
+    # A lump larger than the root's own flesh, as wide as it is long, is a rump or an abdomen.
+    own_box = np.maximum(body.high[way[0]] - body.low[way[0]], 1e-9)
+    root_box = np.maximum(body.high[0] - body.low[0], 1e-9)
+    lump = bool(body.fleshy[0]) and len(way) == 1 and width > 0.6 * own and float((own_box / root_box).prod()) > LUMP
+    return (behind or hangs or far) and not legs and not lump
 
 
 def spine_of(body: Body, limbs: Sequence[Limb], head: Sequence[int]) -> list[int]:
