@@ -25,9 +25,11 @@ _MIDDLE_WORDS = {
 
 _STRAIGHT, _CLEARLY, _PER_CUT = 0.998, 1.15, 0.85
 """The cosine from which two bones are pieces of one; by how much such bones must be longer, and less for each cut."""
-_HIP, _LATER = 1.28, 0.06
+_PIECE = 0.55
+"""Cuts of one bone are at least this share of each other: a wrist near its hand is none."""
+_HIP, _LATER = 1.28, 0.1
 """How much longer two bones count that begin with the leg, and two that begin behind shoulder blade and thigh."""
-_TIP = 0.5
+_TIP = 0.4
 """How much of the last bone counts where a bare tip ends it."""
 _LIKE = 0.03
 """Twins' joints are mirror images of each other to this share of the body."""
@@ -198,7 +200,8 @@ def _longest_bones(
         for middle in range(first + 1, count - 1):
             for last in range(middle + 1, count):
                 inner = [*range(first + 1, middle), *range(middle + 1, last)]
-                if not inner or not straight[inner].all():
+                pieces = [*lengths[first:middle]] if middle > first + 1 else [*lengths[middle:last]]
+                if not inner or not straight[inner].all() or min(pieces) < _PIECE * max(pieces):
                     continue
                 shorter = min(at[middle] - at[first], at[last] - at[middle]) * _PER_CUT ** len(inner)
                 if shorter > score:

@@ -332,21 +332,22 @@ def without_props(body: Body, chain: Chain, twin: Chain) -> list[int]:
     return chain.joints[: end + 1] if beyond and 2 <= end and far[end] < MIDDLE * body.size else chain.joints
 
 
-def to_hand(body: Body, chain: Sequence[int]) -> list[int]:
+def to_hand(body: Body, chain: Sequence[int], *, whole: bool = False) -> list[int]:
     """An arm without its fingers: to the first joint beyond the elbow where several short chains leave.
 
-    Fingers longer than half of the arm are followed, along the one that reaches furthest.
+    Fingers longer than half of the arm are followed, along the one that reaches furthest; short ones of a wing (`whole`)
+    stay as they are.
     """
     way = 0.0
     for i, joint in enumerate(chain):
         way += float(body.bones[joint]) if i else 0.0
         kids = [kid for kid in body.limb_kids(joint) if body.children[kid] or body.fleshy[kid]]
-        if i < 2 or len(kids) < 2:
+        if i < 1 + (not whole) or len(kids) < 2:
             continue
         path = list(chain[: i + 1])
         reaches = [_bone_below(body, kid) for kid in kids]
         if max(reaches) < 0.5 * way:
-            return path
+            return list(chain) if whole else path
         while kids:
             path.append(max(kids, key=lambda kid: _bone_below(body, kid)))
             kids = list(body.children[path[-1]])

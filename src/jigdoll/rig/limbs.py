@@ -41,8 +41,8 @@ def find_limbs(skeleton: Skeleton, outline: Outline | None = None) -> tuple[Limb
     standing = {chain.first for chain, stands in zip(chains, stance.stands, strict=True) if stands}
     _classify(body, chains, stance, set(head_of(body, sides, standing)))
     for chain in chains:
-        if chain.kind == "arm":
-            chain.joints = to_hand(body, chain.joints)
+        if chain.kind in ("arm", "wing"):
+            chain.joints = to_hand(body, chain.joints, whole=chain.kind == "wing")
     for chain in chains:
         if chain.kind == "arm" and chain.twin is not None:
             chain.joints = without_props(body, chain, chains[chain.twin])
@@ -115,7 +115,7 @@ def _vane(body: Body, chain: Chain) -> bool:
     """Whether all its flesh together is a wide and thin sheet that reaches far out, thinner where it lies ahead."""
     width, depth = body.spread(chain.first)
     thin = 0.4 if float(body.direction(chain.first)[2]) < -0.3 else 0.3
-    return 0.3 < width < 0.7 and depth < thin and body.extent(chain.first) > 0.4 * body.size
+    return 0.25 < width < 0.7 and depth < thin and body.extent(chain.first) > 0.4 * body.size
 
 
 def _pieces(body: Body, chain: Chain) -> int:
@@ -190,7 +190,8 @@ def _standing(body: Body, chains: Sequence[Chain], belly: float, share: float) -
     stands = [low[i] and (called[i] if c.twin is None else low[c.twin]) for i, c in enumerate(chains)]
     if sum(stands) >= 6 and belly > body.ground + 0.03 * body.height:
         return stands
-    fins = [s and not called[i] and _flipper(body, chains[i], belly) for i, s in enumerate(stands)]
+    pair = sum(stands) == 2
+    fins = [s and not called[i] and _flipper(body, chains[i], belly, alone=pair) for i, s in enumerate(stands)]
     fins = [fin or (c.twin is not None and fins[c.twin]) for fin, c in zip(fins, chains, strict=True)]
     return [s and not fin for s, fin in zip(stands, fins, strict=True)]
 
@@ -199,17 +200,21 @@ def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
     """Whether the chain, with its toes, comes down to the ground and starts above that."""
     low = float(body.below_low[chain.first, 1])
     beyond = [joint for joint in body.below(chain.first)[1:] if body.fleshy[joint]]
-    if body.skinned and len(beyond) > 1:  # it stands on its end
+    sits = float(body.low[chain.parent, 1]) <= float(body.low[chain.first, 1]) + 0.01 * body.height
+    if body.skinned and sits and len(beyond) > 1:  # where the trunk is as low, a leg stands on its end
         low = float(body.low[beyond, 1].min())
     reach = share * max(body.height, 0.4 * body.size)
     falls = max(float(body.P[chain.first, 1]), float(body.high[chain.first, 1])) - low
     return low < body.ground + reach and falls > 0.1 * reach
 
 
-def _flipper(body: Body, chain: Chain, belly: float) -> bool:
-    """Whether a thin sheet touches the ground beside a belly that is nearly as low: nothing that bears a body."""
+def _flipper(body: Body, chain: Chain, belly: float, *, alone: bool) -> bool:
+    """Whether a thin sheet touches the ground beside a belly that is nearly as low: nothing that bears a body.
+
+    Where no other pair is down (`alone`), the belly may be a little higher.
+    """
     above = (belly - body.ground) / max(body.height, 1e-9)
-    thin = 0.52 if above < 2 * ON_GROUND else THIN
+    thin = 0.52 if above < (2 * ON_GROUND if alone else ON_GROUND) else THIN
     return above < 0.5 and body.is_sheet(chain.first, thin=thin, share=0.8)
 
 

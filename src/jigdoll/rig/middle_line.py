@@ -150,7 +150,7 @@ def tail_of(body: Body, sides: Sequence[Side], attached: set[int], head: Sequenc
         path = whole[max(first, 1) :]
         plain = all(sides[j] == "middle" and said[j].kind is None for j in path)
         if path and plain and not set(path) & set(head) and _leads_back(body, path):
-            return path
+            return [] if _is_lump(body, path) else path
     return []
 
 
@@ -173,11 +173,16 @@ def _leads_back(body: Body, path: Sequence[int]) -> bool:
     stands = float(body.low[way, 1].min()) < body.ground + 0.05 * body.height
     belly = float(body.low[0, 1]) > body.ground + 0.05 * body.height
     legs = len(way) == 1 and stands and belly and width > 0.9 * float(body.high[0, 0] - body.low[0, 0])
-    # A lump larger than the root's own flesh, as wide as it is long, is a rump or an abdomen.
-    own_box = np.maximum(body.high[way[0]] - body.low[way[0]], 1e-9)
-    root_box = np.maximum(body.high[0] - body.low[0], 1e-9)
-    lump = bool(body.fleshy[0]) and len(way) == 1 and width > 0.6 * own and float((own_box / root_box).prod()) > LUMP
-    return (behind or hangs or far) and not legs and not lump
+    return (behind or hangs or far) and not legs
+
+
+def _is_lump(body: Body, path: Sequence[int]) -> bool:
+    """Whether a chain is one piece larger than the root's own flesh and as wide as long: a rump or an abdomen."""
+    way = [j for j in path if body.fleshy[j]]
+    if not body.skinned or not body.fleshy[0] or len(way) != 1:
+        return False
+    own, root = (np.maximum(body.high[j] - body.low[j], 1e-9) for j in (way[0], 0))
+    return bool(own[0] > 0.6 * own[2]) and float((own / root).prod()) > LUMP
 
 
 def spine_of(body: Body, limbs: Sequence[Limb], head: Sequence[int]) -> list[int]:
