@@ -30,7 +30,7 @@ _PIECE = 0.55
 _HIP, _LATER = 1.28, 0.1
 """How much longer two bones count that begin with the leg, and two that begin behind shoulder blade and thigh."""
 _TIP = 0.4
-"""How much of the last bone counts where a bare tip ends it."""
+"""How much of a limb's last bone counts where a bare tip ends it, and of a collar bone."""
 _LIKE = 0.03
 """Twins' joints are mirror images of each other to this share of the body."""
 
@@ -150,7 +150,11 @@ def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"], *,
     if at is not None:
         first, middle, last = at - 1, at, at + 1
     else:
-        if len(chain) > 3 and not skeleton.children[chain[-1]] and limb.kind in ("leg", "arm"):
+        aside = np.abs(P[chain, 0] - P[0, 0])
+        collar = limb.kind == "arm" and len(chain) > 3 and float(aside[0]) < 0.25 * float(aside[1])
+        if collar:  # what begins on the middle line is no upper arm
+            counts[0] *= _TIP
+        if len(chain) > 3 + collar and not skeleton.children[chain[-1]] and limb.kind in ("leg", "arm"):
             counts[-1] *= _TIP  # what a bare tip ends is a foot or a hand
         first, middle, last = _longest_bones(P[chain], counts, hip=limb.kind == "leg" and hind)
     return parts_at(limb, chain, first, middle, last, P)
