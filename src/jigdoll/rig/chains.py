@@ -335,8 +335,8 @@ def without_props(body: Body, chain: Chain, twin: Chain) -> list[int]:
 def to_hand(body: Body, chain: Sequence[int], *, whole: bool = False) -> list[int]:
     """An arm without its fingers: to the first joint beyond the elbow where several short chains leave.
 
-    Fingers longer than half of the arm are followed, along the one that reaches furthest; short ones of a wing (`whole`)
-    stay as they are.
+    Fingers longer than half of the arm are followed, along the one that reaches furthest; short ones of a wing
+    (`whole`) stay as they are.
     """
     way = 0.0
     for i, joint in enumerate(chain):

@@ -17,7 +17,7 @@ NECK = 0.02
 LUMP = 2.0
 """What fills more than this many times the root's box is no tail."""
 WITHIN, SMALL = 0.6, 0.35
-"""A jaw or a brow lies in the head's box with more than this share of its length, breadth and height, and fills less."""
+"""A jaw or a brow lies in the head's box with more than this share of each of its sides, and fills less of it."""
 
 
 def head_of(body: Body, sides: Sequence[Side], starts: set[int]) -> list[int]:
@@ -55,7 +55,9 @@ def _neck_start(body: Body, path: Sequence[int], starts: set[int]) -> list[int]:
     end = _last_flesh(body, path)
     first = last + 1
     if body.skinned and all(body.below_low[start, 1] < body.ground + 0.1 * body.height for start in here):
-        while first < end - 1 and _in_chest(way[first] - leaves, wide[first] / max(1e-9, *wide[:first]), body.size):
+        while first < end - 1 and _in_chest(
+            float(way[first]) - leaves, wide[first] / max(1e-9, *wide[:first]), body.size
+        ):
             first += 1
         if first >= end:
             return [last + 1]
@@ -63,8 +65,9 @@ def _neck_start(body: Body, path: Sequence[int], starts: set[int]) -> list[int]:
 
 
 def _in_chest(beyond: float, breadth: float, size: float) -> bool:
-    """Whether a joint that is so far beyond the forelegs [m], of such a share of the trunk's breadth, is of the chest."""
-    return (beyond < -0.005 * size and 0.5 < breadth < 1.2) or (-0.02 * size < beyond < 0.1 * size and breadth >= 1.0)
+    """Whether a joint so far beyond the forelegs [m], of such a share of the trunk's breadth, is of the chest."""
+    behind, near = beyond < -0.005 * size, -0.02 * size < beyond < 0.1 * size
+    return bool((behind and 0.5 < breadth < 1.2) or (near and breadth >= 1.0))
 
 
 def _along(line: Float[ndarray, "points 3"], way: Float[ndarray, " points"], place: Float[ndarray, " 3"]) -> float:
