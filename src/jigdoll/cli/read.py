@@ -35,3 +35,4 @@ def as_dict(request: "Request") -> dict[str, Any]:
     content.pop("words")
     content["action"] = request.action.name if request.action else None
     return content
+

@@ -139,7 +139,7 @@ def _natural_block(verdict: Verdict) -> str:
     if verdict.natural is None:
         return ""
     lines = natural_lines(verdict.natural)
-    rows = "".join(f"<li{' class=worse' if line.startswith('fault') else ''}>{escape(line)}</li>" for line in lines)
+    rows = "".join(f'<li{" class=worse" if line.startswith("fault") else ""}>{escape(line)}</li>' for line in lines)
     return f"<section><h2>Looks</h2><ul>{rows}</ul></section>"
 
 

@@ -69,3 +69,4 @@ def train_on(data: Path, out: Path, *, start: str = "shipped", hours: float = 1.
     train(shard.parent, run, config, options, start=weights)
     lines = (run / "log.jsonl").read_text().splitlines()
     return export_weights(run / "state.safetensors", out / "posespace.safetensors", log="\n".join(lines[-200:]))
+
