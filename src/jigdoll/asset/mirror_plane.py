@@ -194,9 +194,9 @@ def _snap(direction: Array) -> Array:
 
 
 def _near_axis(direction: Array) -> Array | None:
-    """The file axis within 40 degrees of a direction that is none itself."""
+    """The file axis within 25 degrees of a direction that is none itself."""
     axis = int(np.abs(direction).argmax())
-    if not np.cos(np.deg2rad(40)) < abs(direction[axis]) < 0.9999:
+    if not np.cos(np.deg2rad(25)) < abs(direction[axis]) < 0.9999:
         return None
     return np.eye(3)[axis] * np.sign(direction[axis])
 

@@ -105,7 +105,7 @@ def _kind(body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, 
         return "arm"
     extent = body.extent(chain.first)
     swims = stance.legs == 0 and stance.lies and _pieces(body, chain) < 3
-    vane = named is None and stance.legs < 4 and _vane(body, chain)
+    vane = named is None and stance.legs < 4 and _pieces(body, chain) > 2 and _vane(body, chain)
     if swims or sheet or vane or _folded(body, chain, stance):
         return "fin" if stance.legs == 0 and extent < FIN * body.size else "wing"
     return "arm"
@@ -201,7 +201,7 @@ def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
     low = float(body.below_low[chain.first, 1])
     beyond = [joint for joint in body.below(chain.first)[1:] if body.fleshy[joint]]
     sits = float(body.low[chain.parent, 1]) <= float(body.low[chain.first, 1]) + 0.01 * body.height
-    if body.skinned and sits and len(beyond) > 1:  # where the trunk is as low, a leg stands on its end
+    if body.skinned and sits and len(beyond) > 2 and float(body.direction(chain.first)[1]) > 0:  # where the trunk is as low, a leg stands on its end
         low = float(body.low[beyond, 1].min())
     reach = share * max(body.height, 0.4 * body.size)
     falls = max(float(body.P[chain.first, 1]), float(body.high[chain.first, 1])) - low
@@ -292,7 +292,8 @@ def _decoration(
         return False
     if chain.twin is None or max(float(body.ways[chain.first]), body.extent(chain.first)) < 0.06 * body.size:
         return True
-    fins = stance.legs == 0 and stance.lies and body.is_sheet(chain.first)
+    small = body.extent(chain.first) < FIN * body.size
+    fins = small and stance.legs == 0 and stance.lies and body.is_sheet(chain.first)
     if chain.parent in head and not fins and (stance.on_all_fours or _short_line(body, chain.parent, head)):
         return True
     return stiff and _feeler(body, chains, chain, stance)

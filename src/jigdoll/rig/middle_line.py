@@ -67,7 +67,7 @@ def _neck_start(body: Body, path: Sequence[int], starts: set[int]) -> list[int]:
 def _in_chest(beyond: float, breadth: float, size: float) -> bool:
     """Whether a joint so far beyond the forelegs [m], of such a share of the trunk's breadth, is of the chest."""
     behind, near = beyond < -0.005 * size, -0.02 * size < beyond < 0.1 * size
-    return bool((behind and 0.5 < breadth < 1.2) or (near and breadth >= 1.0))
+    return bool((behind and 0.5 < breadth < 1.2) or (near and 1.0 <= breadth < 1.4))
 
 
 def _along(line: Float[ndarray, "points 3"], way: Float[ndarray, " points"], place: Float[ndarray, " 3"]) -> float:
