@@ -44,7 +44,7 @@ def find_limbs(skeleton: Skeleton, outline: Outline | None = None) -> tuple[Limb
         if chain.kind in ("arm", "wing"):
             chain.joints = to_hand(body, chain.joints, whole=chain.kind == "wing")
     for chain in chains:
-        if chain.kind == "arm" and chain.twin is not None:
+        if chain.kind == "arm" and chain.twin is not None and len(chain.joints) > len(chains[chain.twin].joints):
             chain.joints = without_props(body, chain, chains[chain.twin])
     limbs = _ranked([chain for chain in chains if chain.kind is not None], body.P)
     starts = {limb.joints[0] for limb in limbs}
@@ -201,7 +201,9 @@ def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
     low = float(body.below_low[chain.first, 1])
     beyond = [joint for joint in body.below(chain.first)[1:] if body.fleshy[joint]]
     sits = float(body.low[chain.parent, 1]) <= float(body.low[chain.first, 1]) + 0.01 * body.height
-    if body.skinned and sits and len(beyond) > 2 and float(body.direction(chain.first)[1]) > 0:  # where the trunk is as low, a leg stands on its end
+    if (
+        body.skinned and sits and len(beyond) > 2 and float(body.direction(chain.first)[1]) > 0
+    ):  # where the trunk is as low, a leg stands on its end
         low = float(body.low[beyond, 1].min())
     reach = share * max(body.height, 0.4 * body.size)
     falls = max(float(body.P[chain.first, 1]), float(body.high[chain.first, 1])) - low
@@ -292,7 +294,7 @@ def _decoration(
         return False
     if chain.twin is None or max(float(body.ways[chain.first]), body.extent(chain.first)) < 0.06 * body.size:
         return True
-    small = body.extent(chain.first) < FIN * body.size
+    small = body.extent(chain.first) < 0.25 * body.size
     fins = small and stance.legs == 0 and stance.lies and body.is_sheet(chain.first)
     if chain.parent in head and not fins and (stance.on_all_fours or _short_line(body, chain.parent, head)):
         return True
