@@ -1,10 +1,14 @@
 """Are the limbs of real rigs found: legs, arms, wings, fins, tail and head, with joint names and without?
 
     python benchmarks/limbs.py --corpus FOLDER [--quick] [--json FILE] [--sheet FILE]
+    python benchmarks/limbs.py --corpus FOLDER --changed [--only PART]
 
 Loads one character of every rig in `limbs_truth.tsv`, which says what a person sees in the pictures (a part counts if
 it has a joint of its own; - is not judged), makes the working copy, and counts the limbs that are found on it: with the
 artist's joint names, and with every joint called bone_0, bone_1 ... A cell is one kind of limb of one rig.
+
+With `--changed` all characters are read twice from their files, with names and without, and each difference is named:
+the way they face, the kind of body, trunk, neck and tail, each limb's root, middle and end.
 """
 
 import csv
@@ -22,9 +26,12 @@ from PIL import Image, ImageDraw
 from rich.console import Console
 from rich.table import Table
 
-from jigdoll.asset.load import load
+from jigdoll.asset.load import load, read
+from jigdoll.asset.normalize import normalize
 from jigdoll.errors import RepairWarning
+from jigdoll.formats.table import format_of
 from jigdoll.kinematics import rest_transforms
+from jigdoll.rig.anatomy import anatomy_of
 from jigdoll.rig.flesh import flesh_of, owners_of
 from jigdoll.rig.limbs import find_limbs
 from jigdoll.rig.reparent import reparent
@@ -58,6 +65,8 @@ class Options:
     """A picture of every rig whose limbs are not all right: front, side and from above, skin coloured by limb."""
     only: str = ""
     """Part of the ids of the rigs to count."""
+    changed: bool = False
+    """Instead of counting: where names change what is read of a character, of all of the corpus."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +176,64 @@ def save_sheet(file: Path, pictures: list[Image.Image], *, columns: int = 4) -> 
     sheet.save(file)
 
 
+def reading(asset: RiggedAsset) -> dict[str, str]:
+    """What is read of a character, joints told by their numbers in the file; tips that were added are theirs plus t."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepairWarning)
+        work = reparent(asset)
+    anatomy = anatomy_of(work.asset)
+    parents = work.asset.skeleton.parents
+
+    def told(joints: Iterable[int]) -> str:
+        return " ".join(f"{work.joints[j]}" if work.joints[j] >= 0 else f"{work.joints[parents[j]]}t" for j in joints)
+
+    lines = {"kind": anatomy.kind, "stands": str(anatomy.grounded)}
+    lines |= {"trunk": told(anatomy.trunk), "neck": told(anatomy.neck), "tail": told(anatomy.tail)}
+    for part in anatomy.parts:
+        lines[part.name] = told((part.root, part.middle, part.end)) + (" and on" if part.after else "")
+    return lines
+
+
+def changed(options: Options) -> None:
+    """Print where names change the reading, and how many rigs are read alike."""
+    with (options.corpus / "sources.tsv").open() as lines:
+        rows = [row for row in csv.DictReader(lines, delimiter="\t") if row["kind"] == "character"]
+    console = Console(width=160)
+    alike, turned, shape = dict[str, bool](), set[str](), dict[str, bool]()
+    for row in [row for row in rows if options.only in row["rig"]][:: 10 if options.quick else 1]:
+        path = options.corpus / row["path"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RepairWarning)
+            raw = read(path)
+            if not raw.has_mesh:
+                continue
+            row_of = format_of(path)
+            up = "+y" if row_of is not None and row_of.y_is_up else None
+            front = row_of is not None and row_of.faces_z
+            named = normalize(raw, up=up, faces_z=front)
+            bare = normalize(without_names(raw), up=up, faces_z=front)
+        found, there = reading(named), reading(without_names(named))
+        keys = [key for key in {**found, **there} if found.get(key) != there.get(key)]
+        differ = [f"{key}: {found.get(key, '-')} | {there.get(key, '-')}" for key in keys]
+        a, b = (asset.source.T_world_file[2, :3] for asset in (named, bare) if asset.source is not None)
+        if float(a @ b) < 0.95 * float(a.norm() * b.norm()):
+            turned.add(row["rig"])
+        shape[row["rig"]] = shape.get(row["rig"], True) and not differ
+        alike[row["rig"]] = shape[row["rig"]] and row["rig"] not in turned
+        if differ or row["rig"] in turned:
+            facing = " faces another way" if row["rig"] in turned else ""
+            console.print("\n    ".join([f"{row['split']} {row['rig']} {path.name}{facing}", *differ]), highlight=False)
+    console.print(
+        f"{sum(alike.values())} of {len(alike)} rigs are read alike with names and without, "
+        f"{sum(shape.values())} leaving aside which way they face"
+    )
+
+
 def main(options: Options) -> None:
     """Count and print."""
+    if options.changed:
+        changed(options)
+        return
     with TRUTH.open() as lines:
         truth = list(csv.DictReader(lines, delimiter="\t"))
     with (options.corpus / "sources.tsv").open() as lines:

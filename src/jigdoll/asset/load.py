@@ -36,7 +36,7 @@ def load(
         raise FileFormatError(
             f"{path.name}: the file holds motion and no body; give a character and use this as its clip"
         )
-    return normalize(asset, up=_up_of(path, up), forward=forward, scale=scale)
+    return normalize(asset, up=_up_of(path, up), forward=forward, scale=scale, faces_z=_faces_z(path))
 
 
 def load_clips(
@@ -55,7 +55,8 @@ def load_clips(
     if (row := format_of(path)) is not None and row.motion is not None:
         skeleton, motion = row.motion(path, member, scale)
         return motion_asset(motion.name, skeleton, {motion.name: motion})
-    asset = normalize(read(path, fps=fps), up=_up_of(path, up), forward=forward, scale=scale)
+    asset = read(path, fps=fps)
+    asset = normalize(asset, up=_up_of(path, up), forward=forward, scale=scale, faces_z=_faces_z(path))
     if member is None:
         return asset
     clip = find_clip(asset, member)
@@ -98,6 +99,12 @@ def clips_called(asset: RiggedAsset, name: str) -> list[str]:
     # Blender writes ARMATURE|CLIP.
     near = [clip for clip in asset.clips if clip.rpartition("|")[2].lower() == name.lower()]
     return near or [clip for clip in asset.clips if name.lower() in clip.lower()]
+
+
+def _faces_z(path: Path) -> bool:
+    """Whether the format's standard says that +Z is the front."""
+    row = format_of(path)
+    return row is not None and row.faces_z
 
 
 def find_clip(asset: RiggedAsset, name: str | None = None) -> Motion:

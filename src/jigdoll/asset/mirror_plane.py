@@ -76,7 +76,13 @@ def mirror_plane(
         if np.linalg.norm(across) > 0.02 * surface.diagonal:
             normal = _snap(unit(across))
             reasons.append("the names of the joints tell left from right")
-            return normal, *_plane_offset(surface, normal, place=float(twins[1] @ normal))
+            found = _plane_offset(surface, normal, place=float(twins[1] @ normal))
+            axis = _near_axis(normal)
+            if axis is not None:  # twins of a bent body, or of one that is no mirror image, may be askew
+                straight = _plane_offset(surface, axis)
+                if straight[1] < found[1]:
+                    return axis, *straight
+            return normal, *found
 
     candidates = list(np.eye(3)) + list(_principal_axes(surface.points))
     if up is not None:
@@ -185,6 +191,14 @@ def _snap(direction: Array) -> Array:
     if abs(direction[axis]) > np.cos(np.deg2rad(3)):
         return np.eye(3)[axis] * np.sign(direction[axis])
     return direction
+
+
+def _near_axis(direction: Array) -> Array | None:
+    """The file axis within 25 degrees of a direction that is none itself."""
+    axis = int(np.abs(direction).argmax())
+    if not np.cos(np.deg2rad(25)) < abs(direction[axis]) < 0.9999:
+        return None
+    return np.eye(3)[axis] * np.sign(direction[axis])
 
 
 def unit(v: Array) -> Array:

@@ -39,8 +39,12 @@ def normalize(
     up: Axis | None = None,
     forward: Axis | None = None,
     scale: float | None = None,
+    faces_z: bool = False,
 ) -> RiggedAsset:
-    """The asset in our frame; `up` and `forward` name axes of the file, `scale` is metres per unit of the file."""
+    """The asset in our frame; `up` and `forward` name axes of the file, `scale` is metres per unit of the file.
+
+    `faces_z` says that +Z is the front of the file's format, which counts where nothing better tells.
+    """
     if scale is not None and not 0 < scale < float("inf"):
         raise JigdollError(f"a scale of {scale:g} metres per unit makes no body; give a number above 0")
     if not asset.has_mesh:
@@ -53,6 +57,7 @@ def normalize(
         forward=None if forward is None else direction(forward),
         joint_names=asset.skeleton.names,
         joint_positions=rest[:, :3, 3],
+        faces_z=faces_z,
     )
     if guess.confidence < _SURE:
         warnings.warn(

@@ -34,6 +34,8 @@ class Format:
     """Whether a file without a clip would be empty."""
     y_is_up: bool = True
     """Whether the format, or our reader of it, says that +Y is up."""
+    faces_z: bool = False
+    """Whether the format's standard says that +Z is the front."""
 
 
 def _read_gltf(path: Path, fps: float) -> RiggedAsset:
@@ -104,8 +106,8 @@ def _read_archive(path: Path, member: str | None, scale: float | None) -> tuple[
 
 
 FORMATS = (
-    Format("glTF", (".glb", ".vrm"), character=_read_gltf, write=_write_gltf),
-    Format("glTF", (".gltf",), character=_read_gltf),
+    Format("glTF", (".glb", ".vrm"), character=_read_gltf, write=_write_gltf, faces_z=True),
+    Format("glTF", (".gltf",), character=_read_gltf, faces_z=True),
     Format("FBX", (".fbx",), character=_read_fbx, write=_write_fbx),
     Format("OBJ", (".obj",), character=_read_obj, y_is_up=False),
     Format("USD", (".usd", ".usda", ".usdc"), character=_read_usd, write=_write_usd, clips=1),

@@ -25,6 +25,12 @@ _MIDDLE_WORDS = {
 
 _STRAIGHT, _CLEARLY, _PER_CUT = 0.998, 1.15, 0.85
 """The cosine from which two bones are pieces of one; by how much such bones must be longer, and less for each cut."""
+_PIECE = 0.55
+"""Cuts of one bone are at least this share of each other: a wrist near its hand is none."""
+_HIP, _LATER = 1.28, 0.1
+"""How much longer two bones count that begin with the leg, and two that begin behind shoulder blade and thigh."""
+_TIP = 0.4
+"""How much of a limb's last bone counts where a bare tip ends it, and of a collar bone."""
 _LIKE = 0.03
 """Twins' joints are mirror images of each other to this share of the body."""
 
@@ -90,7 +96,9 @@ def measure_bones(skeleton: Skeleton, limbs: tuple[Limb, ...]) -> Bones:
     """The parts of a body whose limbs are known."""
     T = rest_transforms(skeleton).detach().double().numpy()
     P, children = T[:, :3, 3], skeleton.children
-    parts = tuple(split_limb(limb, skeleton, P) for limb in limbs if limb.kind in ("leg", "arm", "wing", "fin"))
+    hind = max((limb.rank for limb in limbs if limb.kind == "leg"), default=0)
+    kinds = ("leg", "arm", "wing", "fin")
+    parts = tuple(split_limb(limb, skeleton, P, hind=limb.rank == hind) for limb in limbs if limb.kind in kinds)
     parts = match_twins(parts, P)
     ways = np.array([P[part.limb.joints[-1]] - P[part.root] for part in parts if part.limb.kind == "leg"])
     middle = {limb.kind: limb.joints for limb in limbs if limb.side == "middle"}
@@ -121,8 +129,11 @@ def _whole_tail(tail: Sequence[int], skeleton: Skeleton, limbs: Sequence[Limb]) 
     return tuple(found)
 
 
-def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) -> LimbParts:
-    """A limb in parts; the middle joint is known by its name, else it lies between the two longest bones in a row."""
+def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"], *, hind: bool = True) -> LimbParts:
+    """A limb in parts; the middle joint is known by its name, else it lies between the two longest bones in a row.
+
+    `hind` says whether it is of the hindmost pair, which hangs on the pelvis without a shoulder blade.
+    """
     size = float(np.ptp(P, axis=0).max())
     steps = list(pairwise(limb.joints))
     chain = [a for a, b in steps if float(np.linalg.norm(P[b] - P[a])) > 1e-3 * size] + [limb.joints[-1]]
@@ -139,7 +150,13 @@ def split_limb(limb: Limb, skeleton: Skeleton, P: Float[ndarray, "joints 3"]) ->
     if at is not None:
         first, middle, last = at - 1, at, at + 1
     else:
-        first, middle, last = _longest_bones(P[chain], counts)
+        aside = np.abs(P[chain, 0] - P[0, 0])
+        collar = limb.kind == "arm" and len(chain) > 3 and float(aside[0]) < 0.25 * float(aside[1])
+        if collar:  # what begins on the middle line is no upper arm
+            counts[0] *= _TIP
+        if len(chain) > 3 + collar and not skeleton.children[chain[-1]] and limb.kind in ("leg", "arm"):
+            counts[-1] *= _TIP  # what a bare tip ends is a foot or a hand
+        first, middle, last = _longest_bones(P[chain], counts, hip=limb.kind == "leg" and hind)
     return parts_at(limb, chain, first, middle, last, P)
 
 
@@ -166,9 +183,12 @@ def parts_at(
     )
 
 
-def _longest_bones(points: Float[ndarray, "joints 3"], lengths: Sequence[float]) -> tuple[int, int, int]:
-    """Where the two longest bones in a row begin, meet and end.
+def _longest_bones(
+    points: Float[ndarray, "joints 3"], lengths: Sequence[float], *, hip: bool = False
+) -> tuple[int, int, int]:
+    """Where the two longest bones in a row begin, meet and end; of a leg (`hip`) rather those from its first joint on.
 
+    Thigh, shin and the long foot of a beast are about as long as each other.
     Joints that lie on the straight line between two others may be cuts of one bone: two bones of such pieces are
     taken where the shorter of them is clearly longer than the shorter of the two longest.
     """
@@ -176,14 +196,16 @@ def _longest_bones(points: Float[ndarray, "joints 3"], lengths: Sequence[float])
     ways = ways / np.maximum(np.linalg.norm(ways, axis=1, keepdims=True), 1e-12)
     straight = np.concatenate([[False], (ways[1:] * ways[:-1]).sum(1) > _STRAIGHT, [False]])
     at = np.concatenate([[0.0], np.cumsum(lengths)])
-    best = 1 + max(range(len(lengths) - 1), key=lambda i: lengths[i] + lengths[i + 1])
+    favour = [_HIP if hip and i == 0 else 1 + _LATER * (i - 1) * hip for i in range(len(lengths) - 1)]
+    best = 1 + max(range(len(lengths) - 1), key=lambda i: favour[i] * (lengths[i] + lengths[i + 1]))
     found, score = (best - 1, best, best + 1), _CLEARLY * min(lengths[best - 1], lengths[best])
     count = len(points)
     for first in range(count - 2):
         for middle in range(first + 1, count - 1):
             for last in range(middle + 1, count):
                 inner = [*range(first + 1, middle), *range(middle + 1, last)]
-                if not inner or not straight[inner].all():
+                pieces = [*lengths[first:middle]] if middle > first + 1 else [*lengths[middle:last]]
+                if not inner or not straight[inner].all() or min(pieces) < _PIECE * max(pieces):
                     continue
                 shorter = min(at[middle] - at[first], at[last] - at[middle]) * _PER_CUT ** len(inner)
                 if shorter > score:

@@ -40,6 +40,8 @@ class Body:
     below_low: Float[ndarray, "joints 3"]
     below_high: Float[ndarray, "joints 3"]
     """The box of the flesh of each joint and of all joints below it."""
+    outlines: Float[ndarray, "joints 26 3"]
+    """The outermost points of each joint's own flesh; not a number where there is none."""
     ways: Float[ndarray, " joints"]
     """The longest way from each joint's parent through it to an end, without fingers and controls [m]."""
     bones: Float[ndarray, " joints"]
@@ -74,6 +76,15 @@ class Body:
         joints = [j for j in self.below(joint) if self.fleshy[j]]
         areas = ((self.high[joints] - self.low[joints]) ** 2).sum(1)
         return bool((areas * (self.flatness[joints] < thin)).sum() > share * areas.sum()) if joints else False
+
+    def spread(self, joint: int) -> tuple[float, float]:
+        """How wide all flesh from a joint on is as a share of its length, and how thick as a share of its width."""
+        joints = [j for j in self.below(joint) if self.fleshy[j]]
+        if not joints or not self.skinned:
+            return 0.0, 1.0
+        points = self.outlines[joints].reshape(-1, 3)
+        length, width, depth = np.linalg.svd(points - points.mean(0), compute_uv=False)
+        return float(width / max(length, 1e-12)), float(depth / max(width, 1e-12))
 
     def is_stiff(self, joint: int) -> bool:
         """Whether all flesh from a joint on moves as one piece."""
@@ -111,11 +122,13 @@ def measured(skeleton: Skeleton, outline: Outline | None) -> Body:
     P, count = T[:, :3, 3], len(skeleton)
     fleshy, flatness = np.ones(count, bool), np.ones(count)
     low, high = P.copy(), P.copy()
+    outlines = np.full((count, 26, 3), np.nan)
     skinned = outline is not None and bool(np.isfinite(outline.points).any())
     if outline is not None and skinned:
         fleshy, flatness = np.isfinite(outline.points[:, 0, 0]), outline.flatness
         points = np.einsum("jab,jpb->jpa", T[fleshy, :3, :3], outline.points[fleshy]) + P[fleshy, None]
         low[fleshy], high[fleshy] = points.min(1), points.max(1)
+        outlines[fleshy] = points
     said = [read_name(name) for name in skeleton.names]
     parents, children = skeleton.parents, skeleton.children
     bones = np.linalg.norm(P - P[np.maximum(parents, 0)], axis=1)
@@ -142,6 +155,7 @@ def measured(skeleton: Skeleton, outline: Outline | None) -> Body:
         high=high,
         below_low=below_low,
         below_high=below_high,
+        outlines=outlines,
         ways=ways,
         bones=bones,
         size=max(float(extent[1]), float(extent[2]), 0.25 * float(extent[0]), 1e-9),
@@ -306,6 +320,39 @@ def _main_path(body: Body, start: int) -> list[int]:
         path.append(max(fingers, key=lambda kid: _bone_below(body, kid)))
         fingers = list(body.children[path[-1]])
     return path
+
+
+def without_props(body: Body, chain: Chain, twin: Chain) -> list[int]:
+    """A chain without what its twin has not: a weapon goes on where the other hand ends."""
+    last = [joint for joint in twin.joints if body.fleshy[joint]][-1:] or twin.joints[-1:]
+    across = body.P[last[0]] * [-1.0, 1.0, 1.0] + [2 * body.middle, 0.0, 0.0]
+    far = np.linalg.norm(body.P[chain.joints] - across, axis=1)
+    end = int(far.argmin())
+    beyond = sum(bool(body.fleshy[joint]) for joint in chain.joints[end + 1 :])
+    return chain.joints[: end + 1] if beyond and 2 <= end and far[end] < MIDDLE * body.size else chain.joints
+
+
+def to_hand(body: Body, chain: Sequence[int], *, whole: bool = False) -> list[int]:
+    """An arm without its fingers: to the first joint beyond the elbow where several short chains leave.
+
+    Fingers longer than half of the arm are followed, along the one that reaches furthest; short ones of a wing
+    (`whole`) stay as they are.
+    """
+    way = 0.0
+    for i, joint in enumerate(chain):
+        way += float(body.bones[joint]) if i else 0.0
+        kids = [kid for kid in body.limb_kids(joint) if body.children[kid] or body.fleshy[kid]]
+        if i < 1 + (not whole) or len(kids) < 2:
+            continue
+        path = list(chain[: i + 1])
+        reaches = [_bone_below(body, kid) for kid in kids]
+        if max(reaches) < 0.5 * way:
+            return list(chain) if whole else path
+        while kids:
+            path.append(max(kids, key=lambda kid: _bone_below(body, kid)))
+            kids = list(body.children[path[-1]])
+        return path
+    return list(chain)
 
 
 def _bone_below(body: Body, joint: int) -> float:

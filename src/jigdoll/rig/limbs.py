@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from jigdoll.rig.chains import Body, Chain, chains_of, measured, sides_of
+from jigdoll.rig.chains import Body, Chain, chains_of, measured, sides_of, to_hand, without_props
 from jigdoll.rig.flesh import THIN, Outline
 from jigdoll.rig.middle_line import head_of, spine_of, tail_of
 from jigdoll.rig.names import LimbKind, Side
@@ -38,11 +38,18 @@ def find_limbs(skeleton: Skeleton, outline: Outline | None = None) -> tuple[Limb
     sides = sides_of(body)
     chains = chains_of(body, sides)
     stance = _stance(body, sides, chains)
-    carriers = {chain.parent for chain, stands in zip(chains, stance.stands, strict=True) if stands}
-    _classify(body, chains, stance, set(head_of(body, sides, carriers)))
+    standing = {chain.first for chain, stands in zip(chains, stance.stands, strict=True) if stands}
+    _classify(body, chains, stance, set(head_of(body, sides, standing)))
+    for chain in chains:
+        if chain.kind in ("arm", "wing"):
+            chain.joints = to_hand(body, chain.joints, whole=chain.kind == "wing")
+    for chain in chains:
+        if chain.kind == "arm" and chain.twin is not None and len(chain.joints) > len(chains[chain.twin].joints):
+            chain.joints = without_props(body, chain, chains[chain.twin])
     limbs = _ranked([chain for chain in chains if chain.kind is not None], body.P)
-    attached = {skeleton.parents[limb.joints[0]] for limb in limbs}
-    head = head_of(body, sides, attached)
+    starts = {limb.joints[0] for limb in limbs}
+    attached = {skeleton.parents[start] for start in starts}
+    head = head_of(body, sides, starts)
     tail = tail_of(body, sides, attached, head)
     if tail and not head:
         head = _head_at_root(body)
@@ -98,9 +105,17 @@ def _kind(body: Body, chain: Chain, named: LimbKind | None, stance: _Stance, *, 
         return "arm"
     extent = body.extent(chain.first)
     swims = stance.legs == 0 and stance.lies and _pieces(body, chain) < 3
-    if swims or sheet or _folded(body, chain, stance):
+    vane = named is None and stance.legs < 4 and _pieces(body, chain) > 2 and _vane(body, chain)
+    if swims or sheet or vane or _folded(body, chain, stance):
         return "fin" if stance.legs == 0 and extent < FIN * body.size else "wing"
     return "arm"
+
+
+def _vane(body: Body, chain: Chain) -> bool:
+    """Whether all its flesh together is a wide and thin sheet that reaches far out, thinner where it lies ahead."""
+    width, depth = body.spread(chain.first)
+    thin = 0.4 if float(body.direction(chain.first)[2]) < -0.3 else 0.3
+    return 0.25 < width < 0.7 and depth < thin and body.extent(chain.first) > 0.4 * body.size
 
 
 def _pieces(body: Body, chain: Chain) -> int:
@@ -175,7 +190,8 @@ def _standing(body: Body, chains: Sequence[Chain], belly: float, share: float) -
     stands = [low[i] and (called[i] if c.twin is None else low[c.twin]) for i, c in enumerate(chains)]
     if sum(stands) >= 6 and belly > body.ground + 0.03 * body.height:
         return stands
-    fins = [s and not called[i] and _flipper(body, chains[i], belly) for i, s in enumerate(stands)]
+    pair = sum(stands) == 2
+    fins = [s and not called[i] and _flipper(body, chains[i], belly, alone=pair) for i, s in enumerate(stands)]
     fins = [fin or (c.twin is not None and fins[c.twin]) for fin, c in zip(fins, chains, strict=True)]
     return [s and not fin for s, fin in zip(stands, fins, strict=True)]
 
@@ -183,15 +199,24 @@ def _standing(body: Body, chains: Sequence[Chain], belly: float, share: float) -
 def _reaches_ground(body: Body, chain: Chain, share: float) -> bool:
     """Whether the chain, with its toes, comes down to the ground and starts above that."""
     low = float(body.below_low[chain.first, 1])
+    beyond = [joint for joint in body.below(chain.first)[1:] if body.fleshy[joint]]
+    sits = float(body.low[chain.parent, 1]) <= float(body.low[chain.first, 1]) + 0.01 * body.height
+    if (
+        body.skinned and sits and len(beyond) > 2 and float(body.direction(chain.first)[1]) > 0
+    ):  # where the trunk is as low, a leg stands on its end
+        low = float(body.low[beyond, 1].min())
     reach = share * max(body.height, 0.4 * body.size)
     falls = max(float(body.P[chain.first, 1]), float(body.high[chain.first, 1])) - low
     return low < body.ground + reach and falls > 0.1 * reach
 
 
-def _flipper(body: Body, chain: Chain, belly: float) -> bool:
-    """Whether a thin sheet touches the ground beside a belly that is nearly as low: nothing that bears a body."""
+def _flipper(body: Body, chain: Chain, belly: float, *, alone: bool) -> bool:
+    """Whether a thin sheet touches the ground beside a belly that is nearly as low: nothing that bears a body.
+
+    Where no other pair is down (`alone`), the belly may be a little higher.
+    """
     above = (belly - body.ground) / max(body.height, 1e-9)
-    thin = 0.52 if above < ON_GROUND else THIN
+    thin = 0.52 if above < (2 * ON_GROUND if alone else ON_GROUND) else THIN
     return above < 0.5 and body.is_sheet(chain.first, thin=thin, share=0.8)
 
 
@@ -269,7 +294,9 @@ def _decoration(
         return False
     if chain.twin is None or max(float(body.ways[chain.first]), body.extent(chain.first)) < 0.06 * body.size:
         return True
-    if chain.parent in head and (stance.on_all_fours or _short_line(body, chain.parent, head)):
+    small = body.extent(chain.first) < 0.25 * body.size
+    fins = small and stance.legs == 0 and stance.lies and body.is_sheet(chain.first)
+    if chain.parent in head and not fins and (stance.on_all_fours or _short_line(body, chain.parent, head)):
         return True
     return stiff and _feeler(body, chains, chain, stance)
 
