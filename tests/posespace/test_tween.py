@@ -101,6 +101,25 @@ def test_keys_are_held_whatever_the_network_says(space: PoseSpace, fox: Body, un
     assert jumps.max() < 4 * np.median(jumps), "no jump at a key"
 
 
+def test_of_bodies_that_were_hardly_seen_only_the_smooth_curve_is_believed(
+    space: PoseSpace, fox: Body, units: Units
+) -> None:
+    gait = reference_motion(fox.anatomy.asset, "walk", seconds=1.5, fps=30.0)
+    keys = {frame: gait.pose[frame] for frame in (0, 12, 24, 36)}
+    tween = wild(units)
+    torch.nn.init.zeros_(tween.net.swing.weight)
+    torch.nn.init.zeros_(tween.net.swing.bias)
+    few, many = (replace(tween, facts={"clips": {"quadruped": count}}) for count in (3, 3000))
+    a, b, plain = (
+        inbetween(replace(space, tween=few), fox, keys, fps=30.0),
+        inbetween(replace(space, tween=many), fox, keys, fps=30.0),
+        straight(keys, fps=30.0),
+    )
+    P, Q, S = (motion_to_world(fox.anatomy.skeleton, motion)[..., :3, 3] for motion in (a, b, plain))
+    assert np.linalg.norm(P - S, axis=-1).max() < 2e-3 * fox.anatomy.body_length
+    assert np.linalg.norm(Q - S, axis=-1).max() > 1e-2 * fox.anatomy.body_length
+
+
 def test_a_network_that_says_nothing_leaves_the_straight_way(space: PoseSpace, fox: Body, units: Units) -> None:
     net = TweenNet(TINY)
     torch.nn.init.zeros_(net.swing.bias)

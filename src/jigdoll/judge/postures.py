@@ -14,7 +14,8 @@ from numpy import ndarray
 from jigdoll.memory.find import KIN
 from jigdoll.memory.segments import Memory
 from jigdoll.rig.anatomy import BodyKind
-from jigdoll.rig.retarget.limb_motion import LimbMotion, canonical_direction
+from jigdoll.rig.retarget.builds import CLEAR, fold_of
+from jigdoll.rig.retarget.limb_motion import LimbMotion, LimbTrack, canonical_direction
 
 MIDDLE = ("root up", "root ahead", "chest up", "chest ahead", "head up", "head ahead", "tail", "tail tip")
 PLACES = ("arm", "wing", "fore leg", "middle leg", "hind leg")
@@ -67,10 +68,16 @@ def postures_of(lm: LimbMotion) -> Postures:
     for track in lm.limbs:
         place = place_of(lm, track.limb.kind, track.limb.side, track.limb.rank)
         still = canonical_direction(track.limb)
-        for station, bone in zip((1, 2, 3), BONES, strict=True):
+        for station, bone in zip(_stations(lm, track), BONES, strict=True):
             if track.has[station] and track.limb.side in SIDES:
                 put(f"{track.limb.side} {place} {bone}", track.turns[:, station] @ still)
     return Postures(rows, has)
+
+
+def _stations(lm: LimbMotion, track: LimbTrack) -> tuple[int, int, int]:
+    """The stations of thigh, shin and foot: one earlier in hind legs whose middle is the hock."""
+    hind = track.limb.kind == "leg" and place_of(lm, "leg", track.limb.side, track.limb.rank) == "hind leg"
+    return (0, 1, 2) if hind and track.has[0] and track.has[2] and fold_of(track) < -CLEAR else (1, 2, 3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from jigdoll.errors import JigdollError
 from jigdoll.math.rotations import quaternion_inverse, quaternion_multiply, slerp
 from jigdoll.posespace.layout import EXTRA, RATE, pack
 from jigdoll.posespace.rigged import Body, pose_array, to_array, to_motion
-from jigdoll.posespace.space import LIKELIEST, LONGEST, Given, PoseSpace, SampleOptions
+from jigdoll.posespace.space import LONGEST, Given, PoseSpace, SampleOptions
 from jigdoll.posespace.tween import LONGEST_SPAN
 from jigdoll.rig.retarget.limb_motion import encode
 from jigdoll.types import Motion, Pose
@@ -90,7 +90,7 @@ def _filled(
         given = _held(out[:, window], held)
         drawn = space.draw(
             [body.figure], last - first, space.words(words), generator=generator, given=[given],
-            options=LIKELIEST if variety == 0 else SampleOptions(steps=STEPS, spread=variety, guidance=1.5),
+            options=SampleOptions(steps=STEPS, spread=variety, guidance=1.5),
         )  # fmt: skip
         out[:, window] = drawn[0]
         first = last - 1
@@ -98,10 +98,10 @@ def _filled(
 
 
 def _held(values: Float[Tensor, "parts frames channels"], frames: Bool[Tensor, " frames"]) -> Given:
-    """These frames held: turns and ends. How the root gets from key to key is open."""
+    """These frames held: turns and ends; and the root's way, which goes straight from key to key."""
     marks = frames.expand(len(values), -1)
     extra = marks.clone()
-    extra[0] = False
+    extra[0] = True
     return Given(values, marks, extra)
 
 

@@ -63,10 +63,6 @@ class SampleOptions:
     """Move estimates out of the ground, out of the trunk's flesh and out of hinges bent over, once they are clear."""
 
 
-LIKELIEST = SampleOptions(steps=1, guidance=1.0, start=1.0, spread=0.0)
-"""One look at what is given and at nothing else: the answer that is right most often, as the network was trained."""
-
-
 @dataclass(frozen=True, eq=False)
 class PoseSpace:
     """Weights, units and words; knows no body."""

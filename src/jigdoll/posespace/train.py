@@ -56,7 +56,7 @@ class TrainOptions:
     """The share of the hours over which the rate falls to nothing."""
     average: float = 0.9995
     """How slowly the averaged weights follow."""
-    given: float = 0.6
+    given: float = 0.4
     """Share of windows with known values, from the second half hour on."""
     seed: int = 0
 
@@ -219,7 +219,7 @@ def train(cache: Path, out: Path, config: NetConfig, options: TrainOptions, *, s
     else:
         mean, spread = spread_of(data)
         units, known = Units(torch.from_numpy(mean).float(), torch.from_numpy(spread).float()), {}
-    sources, before = _sources(data) | set(known.get("sources", ())), known.get("before")
+    sources, before = sources_of(data) | set(known.get("sources", ())), known.get("before")
     vectors = text_vectors(every)
     windows = Windows(data, units, vectors, seed=options.seed + run.updates)
     unseen = {name: Windows(every.of((name,)), units, vectors) for name in ("near", "far") if every.of((name,)).clips}
@@ -277,7 +277,7 @@ def note(out: Path, run: Run, facts: dict) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _sources(data: Dataset) -> set[str]:
+def sources_of(data: Dataset) -> set[str]:
     """Who made what was learned from, and under which licence."""
     return {f"{clip.source.split(':')[0].split(' ')[0]} ({clip.licence})" for clip in data.clips}
 

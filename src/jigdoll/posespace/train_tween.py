@@ -12,6 +12,7 @@ import copy
 import json
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from torch import Tensor
 from jigdoll.posespace.dataset import Clip, open_dataset, spread_of
 from jigdoll.posespace.figure import CHANNELS, Sticks, pelvis_heights, stack_figures, stick_places
 from jigdoll.posespace.layout import CONTACT, EXTRA
-from jigdoll.posespace.train import text_vectors
+from jigdoll.posespace.train import sources_of, text_vectors
 from jigdoll.posespace.tween import (
     KEYS,
     LONGEST_SPAN,
@@ -227,7 +228,8 @@ def train(cache: Path, out: Path, config: TweenConfig, options: TweenOptions, *,
         for name in ("near", "far")
         if every.of((name,)).clips
     }
-    sources = sorted({clip.source for clip in data.clips})
+    sources = sorted(sources_of(data))
+    clips = dict(Counter(clip.kind for clip in data.clips))
     clock, seconds, checked, updates, sums = time.process_time(), 0.0, 0.0, 0, []
     while seconds < 3600 * options.hours:
         done = seconds / (3600 * options.hours)
@@ -255,7 +257,13 @@ def train(cache: Path, out: Path, config: TweenConfig, options: TweenOptions, *,
             checked = seconds
             shares = {name: check(average, each, units) for name, each in unseen.items()}
             note(out, {"update": updates, "hours": round(seconds / 3600, 4)} | shares)
-            facts = {"updates": updates, "seconds": seconds, "options": vars(options), "sources": sources}
+            facts = {
+                "updates": updates,
+                "seconds": seconds,
+                "options": vars(options),
+                "sources": sources,
+                "clips": clips,
+            }
             facts["before"] = (
                 None if known is None else {k: known.facts.get(k) for k in ("updates", "seconds", "before")}
             )

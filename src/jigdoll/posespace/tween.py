@@ -45,6 +45,9 @@ SLOW = 0.35
 """Spans shorter than this follow the smooth curve through all keys, longer ones what the network tells [s]."""
 USUAL = 0.35
 """How far apart keys often are, in the network's units."""
+FEW = 100
+"""Of kinds of body of which fewer clips were learned from, only the share of the smooth curve is believed: the waves of
+a few fish are no other fish's."""
 ROOT_UNITS = (0.1, 0.1, 0.1, 0.15)
 """Of the root's way beside the straight one: x, z [leg lengths], height, heading [rad]."""
 SPEED_UNITS = (1.0, 2.0, 1.0, 1.0)
@@ -238,6 +241,9 @@ class Tween:
         spans, sticks = _spans_of(figure, values, keys, fps, text)
         with torch.no_grad():
             waves = self.net(sticks, spans, self.units)
+        clips = self.facts.get("clips")
+        if clips is not None and clips.get(figure.kind, 0) < FEW:
+            waves[:, :, :WAVES] = 0.0
         out, way = values.astype(float), root_way(values[0, :, EXTRA], fps).astype(float)
         for i, (first, last) in enumerate(pairwise(keys)):
             at = torch.linspace(0, 1, last - first + 1)[None]
