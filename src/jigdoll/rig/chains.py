@@ -350,7 +350,7 @@ def to_hand(body: Body, chain: Sequence[int], *, whole: bool = False) -> list[in
             return list(chain) if whole else path
         while kids:
             path.append(max(kids, key=lambda kid: _bone_below(body, kid)))
-            kids = list(body.children[path[-1]])
+            kids = body.limb_kids(path[-1])
         return path
     return list(chain)
 
