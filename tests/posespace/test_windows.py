@@ -24,6 +24,7 @@ from jigdoll.posespace.windows import (
     other_rest,
     reproportioned,
     share_of_kinds,
+    straight_way,
 )
 from jigdoll.types import Pose
 from jigdoll.zoo.gaits import reference_motion
@@ -99,3 +100,18 @@ def test_the_rest_that_is_told_is_the_rest_pose_and_varies_with_it(fox: Body, pe
     assert torch.allclose(resting(sticks)[..., : EXTRA.start], values[..., : EXTRA.start], atol=1e-5)
     own = stack_figures([fox.figure] * 8)
     assert torch.allclose(stick_places(own, resting(own)).ends, stick_places(sticks, values).ends, atol=1e-4)
+
+
+def test_a_root_that_goes_straight_comes_as_far_from_key_to_key() -> None:
+    root = torch.randn(2, 13, 4, generator=torch.Generator().manual_seed(0))
+    keys = torch.zeros(2, 13, dtype=torch.bool)
+    keys[:, [0, 5, 12]] = True
+    way = straight_way(root, keys)
+    for first, last in ((0, 5), (5, 12)):
+        stretch = slice(first, last)
+        for channel in (0, 1, 3):
+            assert torch.allclose(way[:, stretch, channel].sum(1), root[:, stretch, channel].sum(1), atol=1e-5)
+            assert torch.allclose(way[:, stretch, channel].std(1), torch.zeros(2), atol=1e-5)
+        rises = way[:, first : last + 1, 2].diff(dim=1)
+        assert torch.allclose(rises, rises[:, :1].expand_as(rises), atol=1e-5)
+    assert torch.allclose(way[:, [0, 5, 12], 2], root[:, [0, 5, 12], 2], atol=1e-6)

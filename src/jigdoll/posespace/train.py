@@ -37,8 +37,8 @@ KEYED = 2.0
 NOISY_KEYS = 0.3
 """Windows between keys are noised by this share of the range, at its noisy end: elsewhere the noisy clip tells more."""
 UNSEEN = 0.5
-"""How often a window of which something is told is not shown at all, not even noised: the network then says what is
-likeliest, which is what handles, keys and missing limbs are answered by."""
+"""How often a window of which something is told is not shown at all, not even noised: the network then has to say what
+is likeliest from what is told alone."""
 CHECK_LEVELS = (0.05, 0.3, 0.6, 0.9, 0.98)
 SAVE_SECONDS, CHECK_SECONDS, SHEET_SECONDS = 120.0, 300.0, 1800.0
 
