@@ -251,9 +251,9 @@ def _body_fit(words: Words, anatomy: Anatomy, request: Request) -> float:
     legs = abs(words.legs - len(anatomy.legs)) / 8
     machine = words.noun in STRANGE and not same
     strokes = words.noun in SWIMMING_MAMMALS, bool({request.noun, request.species} & SWIMMING_MAMMALS)
-    if words.kind == "fish" and strokes[0] != strokes[1]:
-        legs += OTHER_STROKE / 0.3
-    return 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy)) - 0.25 * machine
+    other = words.kind == "fish" and strokes[0] != strokes[1]
+    score = 0.3 * same - 0.3 * legs - 0.1 * (words.wings != _winged(anatomy)) - 0.25 * machine
+    return score - OTHER_STROKE * other
 
 
 def _quality(words: Words) -> float:
